@@ -1,0 +1,1 @@
+"""Neural networks: layers, optimizers, and the data that ships with the package."""
