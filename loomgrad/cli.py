@@ -48,7 +48,7 @@ def _info(_: argparse.Namespace) -> list[str]:
         ", ".join(_version(name) for name in DEPENDENCIES),
         "",
         "Settings (in the environment: LOOMGRAD_NAME or NAME):",
-        *(f"  {str(row):<12} {row.meaning}" for row in SETTINGS.values()),
+        *(f"  {row!s:<13} {row.meaning}" for row in SETTINGS.values()),
     ]
 
 

@@ -1,0 +1,12 @@
+"""Settings of the whole suite, made before loomgrad is imported."""
+
+import os
+
+from hypothesis import settings
+
+# Tests verify the graph between passes, also in the processes that they start.
+os.environ.setdefault("LOOMGRAD_VERIFY", "1")
+
+# The same examples on every run: a failure in CI is one here too.  No deadline: compiling takes its time.
+settings.register_profile("suite", deadline=None, derandomize=True)
+settings.load_profile("suite")
