@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from loomgrad.dtype import DType, dtypes
+from loomgrad.dtype.types import DType, dtypes
 from loomgrad.errors import DTypeError
 
 Number = bool | int | float

@@ -1,24 +1,18 @@
-"""Element types: what they are, what they are called, and which one two of them meet in.
+"""Element types: what they are, their facts, and what they are called.
 
 A `DType` is one object per type: compare with `is`.  The facts the compiler asks for in its inner
-loops are attributes (`dt.is_int`).  Two weak dtypes, weakint and weakfloat, belong to Python
-numbers that have not met a strong dtype yet; they never have storage.  Rounding and casting of
-values is in `number.py`.
+loops are attributes (`dtype.is_int`).  Two weak dtypes, weakint and weakfloat, belong to Python
+numbers that have not met a strong dtype yet; they never have storage.
 """
 
 from __future__ import annotations
 
-import functools
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-from loomgrad import float_format
+from loomgrad.dtype import float_format
+from loomgrad.dtype.float_format import FloatFormat
 from loomgrad.errors import DTypeError, did_you_mean
-from loomgrad.float_format import FloatFormat
-
-if TYPE_CHECKING:
-    import numpy as np
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,38 +104,12 @@ _ILLTYPED    = DType("illtyped",    "illtyped",  0,  19)
 
 _FLOAT8S = (_FP8E4M3, _FP8E5M2, _FP8E4M3FNUZ, _FP8E5M2FNUZ)
 
-# The lattice of promotion: each dtype and the dtypes directly above it.
-_ABOVE: dict[DType, tuple[DType, ...]] = {
-    _BOOL:      (_WEAKINT,),
-    _WEAKINT:   (_INT8, _UINT8),
-    _INT8:      (_INT16,),
-    _INT16:     (_INT32,),
-    _INT32:     (_INT64,),
-    _INT64:     (_WEAKFLOAT,),
-    _UINT8:     (_INT16, _UINT16),
-    _UINT16:    (_INT32, _UINT32),
-    _UINT32:    (_INT64, _UINT64),
-    _UINT64:    (_WEAKFLOAT,),
-    _WEAKFLOAT: _FLOAT8S + (_FLOAT16, _BFLOAT16),
-    **dict.fromkeys(_FLOAT8S, (_FLOAT16, _BFLOAT16)),
-    _FLOAT16:   (_FLOAT32,),
-    _BFLOAT16:  (_FLOAT32,),
-    _FLOAT32:   (_FLOAT64,),
-    _FLOAT64:   (),
-}
-_BY_PRIORITY = (_VOID, *sorted(_ABOVE, key=lambda dtype: dtype.priority), _ILLTYPED)
+_BY_PRIORITY = (
+    _VOID, _BOOL, _WEAKINT, _INT8, _UINT8, _INT16, _UINT16, _INT32, _UINT32, _INT64, _UINT64,
+    _WEAKFLOAT, *_FLOAT8S, _FLOAT16, _BFLOAT16, _FLOAT32, _FLOAT64, _ILLTYPED,
+)
 # fmt: on
 _BY_NAME = {dtype.name: dtype for dtype in _BY_PRIORITY}
-
-# What NumPy, or ml_dtypes where NumPy lacks the type, calls the dtypes whose name differs there.
-_ML_DTYPES_NAMES = {
-    "bfloat16": "bfloat16",
-    "fp8e4m3": "float8_e4m3fn",
-    "fp8e5m2": "float8_e5m2",
-    "fp8e4m3fnuz": "float8_e4m3fnuz",
-    "fp8e5m2fnuz": "float8_e5m2fnuz",
-}
-_FROM_NUMPY_NAMES = {there: here for here, there in _ML_DTYPES_NAMES.items()}
 
 
 def named_dtype(name: str) -> DType:
@@ -187,111 +155,6 @@ def minimum_of(dtype: DType) -> float:
 def maximum_of(dtype: DType) -> float:
     """The greatest value: an int for ints (weakint: of int64), inf for floats, True for bool."""
     return dtype.max
-
-
-@functools.cache
-def _at_or_above(dtype: DType) -> frozenset[DType]:
-    if dtype not in _ABOVE:
-        raise DTypeError(f"a value of dtype {dtype.name} cannot take part in arithmetic")
-    return frozenset((dtype,)).union(*(_at_or_above(above) for above in _ABOVE[dtype]))
-
-
-@functools.cache
-def least_upper_dtype(*operands: DType) -> DType:
-    """The dtype that operands of these dtypes meet in, whatever their order.
-
-    A weak dtype gives way to a strong one of its kind (int8 with weakint is int8, float16 with
-    weakfloat is float16); where a weak number decides the kind, the default of that kind results
-    (bool with weakint is int32, int8 with weakfloat is float32).  Only weak operands give a weak
-    result.  uint64 with a signed int is the default float.
-
-    Raises: DTypeError where two different 8-bit float forms meet, and for void.
-    """
-    if len({operand for operand in operands if operand.is_float8}) > 1:
-        names = " and ".join(sorted({operand.name for operand in operands if operand.is_float8}))
-        raise DTypeError(
-            f"no dtype is right for {names} together",
-            fix="cast one of them first, e.g. x.cast(dtypes.float16)",
-        )
-    if not operands:
-        raise DTypeError("least_upper_dtype needs at least one dtype")
-    common = frozenset.intersection(*(_at_or_above(operand) for operand in operands))
-    least = max(common, key=lambda dtype: len(_at_or_above(dtype)))
-    return least if all(operand.is_weak for operand in operands) else commit_dtype(least)
-
-
-def least_upper_float(dtype: DType) -> DType:
-    """The dtype of a float function of `dtype`: itself if float, else the default float."""
-    if dtype.is_float:
-        return dtype
-    return _WEAKFLOAT if dtype is _WEAKINT else least_upper_dtype(dtype, _FLOAT32)
-
-
-def commit_dtype(dtype: DType) -> DType:
-    """The default dtype that a weak dtype becomes when it gets storage; a strong one is itself."""
-    if dtype is _WEAKINT:
-        return _INT32
-    return _FLOAT32 if dtype is _WEAKFLOAT else dtype
-
-
-def sum_dtype(dtype: DType) -> DType:
-    """The dtype in which a sum of `dtype` accumulates; half and 8-bit floats are cast back after.
-
-    Bools and small ints accumulate in, and return, int32 (uint32 for unsigned).
-    """
-    if dtype.is_float:
-        return _FLOAT32 if dtype.bits in (8, 16) else dtype
-    if dtype.is_unsigned:
-        return least_upper_dtype(dtype, _UINT32)
-    return dtype if dtype.is_weak else least_upper_dtype(dtype, _INT32)
-
-
-@functools.cache
-def can_cast_lossless(source: DType, target: DType) -> bool:
-    """Whether every value of `source` is a value of `target`: the rule of assignments.
-
-    Not the lattice of promotion: int64 with float32 meet in float32, but not without loss.
-    """
-    if source is target:
-        return True
-    if source not in _ABOVE or target not in _ABOVE or target.is_bool:
-        return False
-    if source.is_bool:
-        return True
-    if source.format is not None:
-        return target.format is not None and target.format.holds_all_of(source.format)
-    if source.is_weak:
-        return False
-    if target.format is None:
-        return (source.min >= target.min and source.max <= target.max) or target.is_weak
-    digits = source.bits if source.is_unsigned else source.bits - 1
-    return digits <= target.format.precision and source.max <= target.format.largest
-
-
-def numpy_dtype(dtype: DType) -> np.dtype[np.generic]:
-    """The NumPy dtype with the same values, from ml_dtypes where NumPy has none."""
-    import numpy as np
-
-    if dtype.bits == 0:
-        raise DTypeError(f"dtype {dtype.name} has no storage, so NumPy has no counterpart")
-    if dtype.name not in _ML_DTYPES_NAMES:
-        return np.dtype(dtype.name)
-    import ml_dtypes
-
-    scalar: type[np.generic] = getattr(ml_dtypes, _ML_DTYPES_NAMES[dtype.name])
-    return np.dtype(scalar)
-
-
-def from_numpy_dtype(dtype: np.dtype[np.generic]) -> DType:
-    """The dtype with the values of a NumPy dtype, whatever its byte order."""
-    name = _FROM_NUMPY_NAMES.get(dtype.name, dtype.name)
-    found = _BY_NAME.get(name)
-    if found is None or found.bits == 0:
-        raise DTypeError(
-            f"NumPy dtype {dtype.name} has no counterpart here",
-            fix="convert first, e.g. array.astype(numpy.float32)",
-        )
-    return found
 
 
 class dtypes:
