@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from loomgrad.dtype.types import DType
+from loomgrad.dtype.types import DType, dtypes
 from loomgrad.errors import DTypeError
 
 if TYPE_CHECKING:
