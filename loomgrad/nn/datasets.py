@@ -45,7 +45,8 @@ def digits(path: Path = DIGITS_FILE) -> tuple[Images, Labels, Images, Labels]:
 
     raw = numpy.frombuffer(_read(path), numpy.uint8)
     boundary = DIGIT_COUNT * PIXELS
-    images = raw[:boundary].reshape(DIGIT_COUNT, PIXELS) / numpy.float32(BRIGHTEST)
+    images = raw[:boundary].astype(numpy.float32).reshape(DIGIT_COUNT, PIXELS)
+    images /= BRIGHTEST
     labels = raw[boundary:].astype(numpy.int32)
     order = shuffled(DIGIT_COUNT, SPLIT_SEED)
     test, train = order[:HELD_OUT], order[HELD_OUT:]

@@ -7,7 +7,7 @@ from graphlib import CycleError, TopologicalSorter
 from tests.meta.modules import Import, imports_of, longest_known, package_files
 
 LAYERS = (
-    ("config", "errors", "float_format", "number", "dtype", "target", "memory"),
+    ("config", "errors", "dtype", "target", "memory"),
     ("ir",),
     ("rules",),
     ("schedule", "codegen"),
