@@ -27,6 +27,7 @@ from loomgrad.ir.bounds import Interval
 from loomgrad.ir.key import node_key
 from loomgrad.ir.opcode import Op, Ops
 from loomgrad.ir.ops import BOUNDS_RULES, DTYPE_RULES, SHAPE_RULES
+from loomgrad.ir.order import OrderKey, node_order
 from loomgrad.ir.ranges import open_ranges
 from loomgrad.ir.shape import Shape, dims_of
 from loomgrad.ir.vocabulary import Vocabulary
@@ -50,7 +51,7 @@ class UOp(Vocabulary):
 
     __slots__ = (
         *("op", "src", "arg", "tag", "dtype", "source_mask"),
-        *("_shape", "_bounds", "_ranges", "_key", "__weakref__"),
+        *("_shape", "_bounds", "_ranges", "_key", "_order", "__weakref__"),
     )
     op: Op
     src: tuple[UOp, ...]
@@ -62,6 +63,7 @@ class UOp(Vocabulary):
     _bounds: Interval
     _ranges: frozenset[UOp]
     _key: bytes
+    _order: OrderKey
 
     def __new__(
         cls, op: Op, src: tuple[UOp, ...] = (), arg: object = None, tag: object = None
@@ -74,7 +76,7 @@ class UOp(Vocabulary):
                 return present
         node = _new(cls)
         node.op, node.src, node.arg, node.tag = op, src, arg, tag
-        node._shape = node._bounds = node._ranges = node._key = _UNSET
+        node._shape = node._bounds = node._ranges = node._key = node._order = _UNSET
         mask = 0
         for source in src:
             mask |= source.op.bit
@@ -126,6 +128,13 @@ class UOp(Vocabulary):
         if self._key is _UNSET:
             _derive(self, "_key", _KEY_RULES)
         return self._key
+
+    @property
+    def order(self) -> OrderKey:
+        """The place among operands of commutative index arithmetic."""
+        if self._order is _UNSET:
+            _derive(self, "_order", _ORDER_RULES)
+        return self._order
 
     @property
     def device(self) -> str | None:
@@ -350,3 +359,4 @@ def _derive(root: UOp, slot: str, rules: tuple[Callable[[UOp], Any], ...]) -> No
 
 _RANGES_RULES = tuple(open_ranges for _ in Ops)
 _KEY_RULES = tuple(node_key for _ in Ops)
+_ORDER_RULES = tuple(node_order for _ in Ops)
