@@ -82,7 +82,7 @@ def test_an_avx2_machine(tmp_path: Path) -> None:
 # fmt: off
 FEATURES = [
     ("flags: avx avx2 fma avx512f avx512vl avx512dq", 512, 32, True),
-    ("flags: avx avx2 fma avx512f",                   256, 16, True), 
+    ("flags: avx avx2 fma avx512f",                   256, 16, True),
     ("flags: avx avx2",                               256, 16, False),
     ("flags: avx",                                    256, 16, False),
     ("flags: sse sse2",                               128, 16, False),
