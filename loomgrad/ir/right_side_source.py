@@ -1,0 +1,111 @@
+"""The right side of a data rule as lines of generated code; `right_side.py` says what they mean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from loomgrad.dtype import Number
+from loomgrad.ir.constant import literal_beside, literal_like
+from loomgrad.ir.guard import Guard, Kind
+from loomgrad.ir.match_plan import Plan
+from loomgrad.ir.namespace import Namespace
+from loomgrad.ir.opcode import Ops
+from loomgrad.ir.pattern import UPat
+from loomgrad.ir.right_side import CASTS, cast_dtype, fit, neighbour_index, number_of, only_op
+from loomgrad.ir.rule import Rule
+from loomgrad.ir.uop import UOp
+
+
+def law_lines(rule: Rule, made: Plan, namespace: Namespace) -> Iterator[str]:
+    """Judge the guard, make the result, return it if it fits."""
+    result = _Builder(made.variables, namespace, "t")
+    expression, indent = "", ""
+    alone = rule.when is not None and any(test.operands is None for test in rule.when.tests())
+    if alone:
+        expression = result.build(rule.after, True)
+        yield from result.lines
+    if rule.when is not None:
+        judged = _Builder(made.variables, namespace, "g")
+        condition = _guard_text(rule.when, judged, [*made.inner, *result.made[:-1]])
+        yield from judged.lines
+        yield f"if {condition}:"
+        indent = "    "
+    if not alone:
+        expression = result.build(rule.after, True)
+        yield from (indent + line for line in result.lines)
+    yield f"{indent}r = {namespace.name_of(fit)}({expression}, n)  # {rule.name}".replace("\n", " ")
+    yield f"{indent}if r is not None:"
+    yield f"{indent}    return r"
+
+
+def _guard_text(guard: Guard, builder: _Builder, inner: list[str]) -> str:
+    if guard.kind is Kind.NOT:
+        return f"not {_guard_text(guard.parts[0], builder, inner)}"
+    if guard.kind is not Kind.TEST:
+        word = " and " if guard.kind is Kind.ALL else " or "
+        return f"({word.join(_guard_text(part, builder, inner) for part in guard.parts)})"
+    operands = inner
+    if guard.operands is not None:
+        operands = [builder.build(operand, False) for operand in guard.operands]
+    return f"{builder.namespace.name_of(guard.function)}({', '.join(operands)})"
+
+
+class _Builder:
+    """Writes the construction of patterns; each operation gets a variable."""
+
+    def __init__(self, variables: dict[str, str], namespace: Namespace, prefix: str) -> None:
+        self.variables = variables
+        self.namespace = namespace
+        self.prefix = prefix
+        self.lines: list[str] = []
+        self.made: list[str] = []
+
+    def build(self, pattern: UPat, in_place: bool) -> str:
+        """The variable or expression of a pattern's node.  `in_place`: its value is the replaced node's."""
+        if pattern.name is not None:
+            return self.variables[pattern.name]
+        if (number := number_of(pattern)) is not None:
+            return self._like(number, "n") if in_place else self._constant(number)
+        op, sources = only_op(pattern), pattern.src or ()
+        if op in CASTS:
+            dtype = cast_dtype(pattern)
+            wanted = "n.dtype" if dtype is None else self.namespace.name_of(dtype)
+            return self._node(pattern, [self.build(sources[0], False)], wanted)
+        choice = in_place and op is Ops.WHERE
+        built = [
+            None if number_of(s) is not None else self.build(s, choice and place > 0)
+            for place, s in enumerate(sources)
+        ]
+        index = neighbour_index(pattern)
+        neighbour = None if index is None else built[index]
+        operands = []
+        for source, text in zip(sources, built, strict=True):
+            number = number_of(source)
+            if text is not None or number is None:
+                operands.append(text or "")
+            elif neighbour is not None:
+                operands.append(self._beside(number, neighbour))
+            else:
+                operands.append(self._like(number, "n") if choice else self._constant(number))
+        return self._node(pattern, operands, None)
+
+    def _node(self, pattern: UPat, operands: list[str], arg: str | None) -> str:
+        variable = f"{self.prefix}{len(self.made)}"
+        name_of = self.namespace.name_of
+        more = "" if arg is None else f", {arg}"
+        sources = f"({', '.join(operands)},)"
+        self.lines.append(
+            f"{variable} = {name_of(UOp)}({name_of(only_op(pattern))}, {sources}{more})"
+        )
+        self.made.append(variable)
+        return variable
+
+    def _constant(self, number: Number) -> str:
+        name_of = self.namespace.name_of
+        return f"{name_of(UOp)}({name_of(Ops.CONST)}, (), {name_of(number)})"
+
+    def _beside(self, number: Number, neighbour: str) -> str:
+        return f"{self.namespace.name_of(literal_beside)}({self.namespace.name_of(number)}, {neighbour})"
+
+    def _like(self, number: Number, node: str) -> str:
+        return f"{self.namespace.name_of(literal_like)}({self.namespace.name_of(number)}, {node})"
