@@ -119,7 +119,8 @@ def plan(choice: Choice, namespace: Namespace) -> Plan:
         for name in here.names:
             first = made.variables.setdefault(name, variable)
             if first != variable:
-                late.append(Step(f"{first} is {variable}"))
+                one, other = sorted((first, variable))
+                late.append(Step(f"{one} is {other}"))
         if variable != "n":
             made.steps.extend(_structure_tests(variable, here.pattern, namespace))
         sources = [f"{variable}_{place}" for place in range(len(here.src))]
@@ -154,9 +155,8 @@ def _take_sources(variable: str, sources: list[str], allow_more: bool) -> list[S
     """The test of their number, and names for them."""
     if not allow_more:
         count = Step(f"len({variable}.src) == {len(sources)}")
-        return (
-            [count, Step(f"{', '.join(sources)}, = {variable}.src", False)] if sources else [count]
-        )
+        all_taken = Step(f"({', '.join(sources)},) = {variable}.src", False)
+        return [count, all_taken] if sources else [count]
     taken = [Step(f"{name} = {variable}.src[{i}]", False) for i, name in enumerate(sources)]
     return [Step(f"len({variable}.src) >= {len(sources)}"), *taken]
 

@@ -7,33 +7,75 @@ begin with the same steps share them.  So the sources of a node are taken apart 
 
 from __future__ import annotations
 
-import linecache
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import count, groupby
+from itertools import groupby
 
 from loomgrad.dtype import dtypes
-from loomgrad.ir.match_plan import MaskTest, Plan, choices, plan
+from loomgrad.ir.match_plan import Choice, Plan, choices, mask_test, plan
 from loomgrad.ir.namespace import Namespace
 from loomgrad.ir.opcode import Op
-from loomgrad.ir.right_side_source import law_lines
+from loomgrad.ir.right_side_source import law_of
 from loomgrad.ir.rule import AnyRule, FunctionRule, Rule
 from loomgrad.ir.uop import UOp
 
 Match = Callable[[UOp, object], object]
 
 
-@dataclass(frozen=True, slots=True)
 class Compiled:
-    """The function of an operation's rules, and what it demands of the operations of a node's sources."""
+    """The rules of one operation: what they demand of the operations of a node's sources, and their function.
 
-    function: Match
-    masks: frozenset[MaskTest]
-    source: str
+    The function is generated when the first node comes by that it may match.
+    """
+
+    __slots__ = ("op", "rules", "choices", "masks", "_function", "source")
+
+    def __init__(self, op: Op, rules: tuple[AnyRule, ...]) -> None:
+        self.op = op
+        self.rules = rules
+        self.choices = [
+            [
+                way
+                for way in choices(rule.pattern)
+                if way.pattern.ops is None or op in way.pattern.ops
+            ]
+            for rule in rules
+        ]
+        self.masks = frozenset(mask_test(way) for ways in self.choices for way in ways)
+        self._function: Match | None = None
+        self.source = ""
 
     def may_match(self, mask: int) -> bool:
         """Whether some rule may match a node whose sources have these operations."""
         return any(test.accepts(mask) for test in self.masks)
+
+    @property
+    def function(self) -> Match:
+        """Tries the rules on a node."""
+        if self._function is None:
+            self._function = self._generate()
+        return self._function
+
+    def _generate(self) -> Match:
+        namespace = Namespace()
+        ways = [
+            _Way(
+                tuple((step.text, step.is_test) for step in made.steps),
+                _action(rule, made, namespace),
+            )
+            for rule, found in zip(self.rules, self.choices, strict=True)
+            for made in _plans(rule, found, namespace)
+        ]
+        lines = [
+            "def match(n, ctx):",
+            f"    if n.dtype is {namespace.name_of(dtypes.illtyped)}:",
+            "        return None",
+            "    mask = n.source_mask",
+            *_merged(ways, "    "),
+        ]
+        self.source = "\n".join(lines) + "\n"
+        function: Match = namespace.run(self.source, "match", f"<rules of {self.op.name}>")
+        return function
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,44 +87,30 @@ class _Way:
 
 
 _compiled: dict[tuple[Op, tuple[AnyRule, ...]], Compiled] = {}
-_serial = count()
 
 
 def compile_rules(op: Op, rules: tuple[AnyRule, ...]) -> Compiled:
-    """The function that tries `rules` on a node of operation `op`, made once for equal rules."""
+    """The matcher of `rules` for nodes of operation `op`, made once for equal rules."""
     present = _compiled.get((op, rules))
     if present is None:
-        present = _compiled.setdefault((op, rules), _generate(op, rules))
+        present = _compiled.setdefault((op, rules), Compiled(op, rules))
     return present
 
 
-def _generate(op: Op, rules: tuple[AnyRule, ...]) -> Compiled:
-    namespace = Namespace()
-    ways: list[_Way] = []
-    masks = set()
-    for rule in rules:
-        for choice in choices(rule.pattern):
-            if choice.pattern.ops is not None and op not in choice.pattern.ops:
-                continue
-            made = plan(choice, namespace)
-            masks.add(made.mask)
-            steps = tuple((step.text, step.is_test) for step in made.steps)
-            ways.append(_Way(steps, tuple(_action(rule, made, namespace))))
-    illtyped = namespace.name_of(dtypes.illtyped)
-    lines = ["def match(n, ctx):", f"    if n.dtype is {illtyped}:", "        return None"]
-    lines.append("    mask = n.source_mask")
-    lines.extend(_merged(ways, "    "))
-    return Compiled(
-        _function("\n".join(lines) + "\n", op, namespace), frozenset(masks), "\n".join(lines)
-    )
+def _plans(rule: AnyRule, found: list[Choice], namespace: Namespace) -> Iterator[Plan]:
+    """The ways of a rule that need trying.
 
-
-def _function(source: str, op: Op, namespace: Namespace) -> Match:
-    filename = f"<rules of {op.name} {next(_serial)}>"
-    linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
-    exec(compile(source, filename, "exec"), namespace.globals)
-    function: Match = namespace.globals["match"]
-    return function
+    `x*c0 + x*c1` matches whatever it matches in a second way with c0 and c1 exchanged.  Where the first way decides,
+    in a law without a guard, the second one is not tried.
+    """
+    seen = set()
+    for choice in found:
+        made = plan(choice, namespace)
+        tests = frozenset(step.text for step in made.steps)
+        decided = isinstance(rule, Rule) and rule.when is None and tests in seen
+        if not decided:
+            seen.add(tests)
+            yield made
 
 
 def _merged(ways: list[_Way], indent: str) -> Iterator[str]:
@@ -108,14 +136,21 @@ def _common_test(ways: list[_Way]) -> str | None:
     return text if len(following) == 1 and is_test else None
 
 
-def _action(rule: AnyRule, made: Plan, namespace: Namespace) -> Iterator[str]:
+def _action(rule: AnyRule, made: Plan, namespace: Namespace) -> tuple[str, ...]:
     """What happens at a match: the result is returned unless it is None or the node itself."""
+    title = f"  # {rule.name}".replace("\n", " ")
     if isinstance(rule, Rule):
-        yield from law_lines(rule, made, namespace)
-        return
-    yield f"r = {_call(rule, made, namespace)}  # {rule.name}".replace("\n", " ")
-    yield "if r is not None and r is not n:"
-    yield "    return r"
+        law = law_of(rule)
+        arguments = ["n", *(made.variables[name] for name in law.names)]
+        if law.judges_inner:
+            arguments.append(f"({''.join(f'{variable}, ' for variable in made.inner)})")
+        call = f"r = {namespace.name_of(law.function)}({', '.join(arguments)})"
+        return call + title, "if r is not None:", "    return r"
+    return (
+        f"r = {_call(rule, made, namespace)}{title}",
+        "if r is not None and r is not n:",
+        "    return r",
+    )
 
 
 def _call(rule: FunctionRule, made: Plan, namespace: Namespace) -> str:

@@ -23,50 +23,73 @@ from loomgrad.ir.pattern import UPat
 from loomgrad.ir.rule import AnyRule, Rule, RuleFunction, as_rule
 from loomgrad.ir.uop import UOp
 
+Rules = tuple[AnyRule, ...]
+
 
 class MaskTable(dict[int, Match | None]):
     """For one operation: the matcher of each set of source operations, None where nothing can match."""
 
-    __slots__ = ("op", "rules")
+    __slots__ = ("op", "parts")
 
-    def __init__(self, op: Op, rules: tuple[AnyRule, ...]) -> None:
+    def __init__(self, op: Op, parts: tuple[Rules, ...]) -> None:
         self.op = op
-        self.rules = rules
+        self.parts = parts
 
     def __missing__(self, mask: int) -> Match | None:
-        compiled = compile_rules(self.op, self.rules) if self.rules else None
-        useful = compiled is not None and compiled.may_match(mask)
-        match = compiled.function if compiled is not None and useful else None
-        self[mask] = match
+        compiled = (compile_rules(self.op, part) for part in self.parts)
+        useful = [part.function for part in compiled if part.may_match(mask)]
+        match = self[mask] = useful[0] if len(useful) == 1 else _chain(useful) if useful else None
         return match
+
+
+def _chain(functions: list[Match]) -> Match:
+    """The functions of several tables, one after the other."""
+
+    def match(node: UOp, ctx: object) -> object:
+        for function in functions:
+            result = function(node, ctx)
+            if result is not None:
+                return result
+        return None
+
+    return match
 
 
 class MatchTables(dict[Op, dict[int, Match | None]]):
     """The tables of a matcher: `tables[node.op][node.source_mask]` is a function of node and ctx, or None."""
 
-    __slots__ = ("rules",)
+    __slots__ = ("parts",)
 
-    def __init__(self, rules: tuple[AnyRule, ...]) -> None:
-        self.rules = rules
+    def __init__(self, parts: tuple[Rules, ...]) -> None:
+        self.parts = parts
 
     def __missing__(self, op: Op) -> dict[int, Match | None]:
-        table = self[op] = MaskTable(op, rules_of(op, self.rules))
+        parts = (rules_of(op, part) for part in self.parts)
+        table = self[op] = MaskTable(op, tuple(part for part in parts if part))
         return table
 
 
-def rules_of(op: Op, rules: Iterable[AnyRule]) -> tuple[AnyRule, ...]:
+def rules_of(op: Op, rules: Iterable[AnyRule]) -> Rules:
     """The rules that may match a node of an operation, in their order."""
     return tuple(rule for rule in rules if rule.pattern.ops is None or op in rule.pattern.ops)
 
 
 class PatternMatcher:
-    """An ordered table of rules: data rules, function rules, or pairs (pattern, function)."""
+    """An ordered table of rules: data rules, function rules, or pairs (pattern, function).
 
-    __slots__ = ("rules", "tables")
+    `a + b` has the rules of a, then those of b.  It keeps them as parts, so that what has been generated for a and
+    b serves every sum that they are in.
+    """
+
+    __slots__ = ("parts", "rules", "tables")
 
     def __init__(self, rules: Iterable[AnyRule | tuple[UPat, RuleFunction]] = ()) -> None:
-        self.rules: tuple[AnyRule, ...] = tuple(map(as_rule, rules))
-        self.tables: dict[Op, dict[int, Match | None]] = MatchTables(self.rules)
+        self._set_parts((tuple(map(as_rule, rules)),))
+
+    def _set_parts(self, parts: tuple[Rules, ...]) -> None:
+        self.parts = parts
+        self.rules: Rules = tuple(rule for part in parts for rule in part)
+        self.tables: dict[Op, dict[int, Match | None]] = MatchTables(parts)
 
     def rewrite(self, node: UOp, ctx: object = None) -> object:
         """What the first rule that applies makes of `node`, or None.
@@ -94,7 +117,7 @@ class PatternMatcher:
         return None
 
     def __add__(self, other: PatternMatcher) -> PatternMatcher:
-        return PatternMatcher(self.rules + other.rules)
+        return _of_parts(self.parts + other.parts)
 
     def __len__(self) -> int:
         return len(self.rules)
@@ -102,8 +125,14 @@ class PatternMatcher:
     def __repr__(self) -> str:
         return f"PatternMatcher({', '.join(rule.name for rule in self.rules)})"
 
-    def __reduce__(self) -> tuple[object, tuple[tuple[AnyRule, ...]]]:
-        return PatternMatcher, (self.rules,)
+    def __reduce__(self) -> tuple[object, tuple[tuple[Rules, ...]]]:
+        return _of_parts, (self.parts,)
+
+
+def _of_parts(parts: tuple[Rules, ...]) -> PatternMatcher:
+    made = PatternMatcher()
+    made._set_parts(parts)
+    return made
 
 
 def rules(section: str, *table: AnyRule | tuple[UPat, RuleFunction]) -> PatternMatcher:

@@ -270,3 +270,8 @@ def as_pattern(value: UPat | Number | Op | Sequence[Op] | OpSet) -> UPat:
     if isinstance(value, (bool, int, float)):
         return UPat.const(value)
     return value if isinstance(value, UPat) else UPat(value)
+
+
+def where(condition: UPat, chosen: UPat | Number, otherwise: UPat | Number) -> UPat:
+    """`chosen` where `condition` is true, `otherwise` elsewhere."""
+    return condition.where(chosen, otherwise)

@@ -1,13 +1,13 @@
-"""The right side of a data rule as lines of generated code; `right_side.py` says what they mean."""
+"""The right side of a data rule as a generated function; `right_side.py` says what it means."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from loomgrad.dtype import Number
 from loomgrad.ir.constant import literal_beside, literal_like
 from loomgrad.ir.guard import Guard, Kind
-from loomgrad.ir.match_plan import Plan
 from loomgrad.ir.namespace import Namespace
 from loomgrad.ir.opcode import Ops
 from loomgrad.ir.pattern import UPat
@@ -16,29 +16,59 @@ from loomgrad.ir.rule import Rule
 from loomgrad.ir.uop import UOp
 
 
-def law_lines(rule: Rule, made: Plan, namespace: Namespace) -> Iterator[str]:
-    """Judge the guard, make the result, return it if it fits."""
-    result = _Builder(made.variables, namespace, "t")
-    expression, indent = "", ""
+@dataclass(frozen=True, slots=True)
+class Law:
+    """What a data rule does at a match, as a function of the matched node and of the nodes named.
+
+    It gives the fitting result, or None where the guard does not hold.  With `judges_inner` a last argument holds
+    the operations that the left side looked into below its root.
+    """
+
+    function: Callable[..., UOp | None]
+    names: tuple[str, ...]
+    judges_inner: bool
+    source: str
+
+
+_laws: dict[Rule, Law] = {}
+
+
+def law_of(rule: Rule) -> Law:
+    """The generated function of a rule, made once for equal rules."""
+    present = _laws.get(rule)
+    if present is None:
+        present = _laws.setdefault(rule, _generate(rule))
+    return present
+
+
+def _generate(rule: Rule) -> Law:
+    namespace = Namespace()
+    names = tuple(sorted(rule.before.sure_names))
+    variables = {name: f"v{place}" for place, name in enumerate(names)}
     alone = rule.when is not None and any(test.operands is None for test in rule.when.tests())
+    parameters = ["n", *variables.values(), *(["inner"] if alone else [])]
+    lines = [f"def law({', '.join(parameters)}):", *_body(rule, variables, alone, namespace)]
+    source = "\n    ".join(lines) + "\n"
+    return Law(namespace.run(source, "law", f"<rule {rule.name}>"), names, alone, source)
+
+
+def _body(rule: Rule, variables: dict[str, str], alone: bool, namespace: Namespace) -> list[str]:
+    """Judge the guard, make the result, bring it to shape and dtype."""
+    result = _Builder(variables, namespace, "t")
+    expression = result.build(rule.after, True)
+    returned = f"return {namespace.name_of(fit)}({expression}, n)"
+    if rule.when is None:
+        return [*result.lines, returned]
+    judged = _Builder(variables, namespace, "g")
+    inner = f"*inner, {', '.join(result.made[:-1])}"
+    condition = _guard_text(rule.when, judged, inner)
+    refusal = [f"if not ({condition}):", "    return None"]
     if alone:
-        expression = result.build(rule.after, True)
-        yield from result.lines
-    if rule.when is not None:
-        judged = _Builder(made.variables, namespace, "g")
-        condition = _guard_text(rule.when, judged, [*made.inner, *result.made[:-1]])
-        yield from judged.lines
-        yield f"if {condition}:"
-        indent = "    "
-    if not alone:
-        expression = result.build(rule.after, True)
-        yield from (indent + line for line in result.lines)
-    yield f"{indent}r = {namespace.name_of(fit)}({expression}, n)  # {rule.name}".replace("\n", " ")
-    yield f"{indent}if r is not None:"
-    yield f"{indent}    return r"
+        return [*result.lines, *judged.lines, *refusal, returned]
+    return [*judged.lines, *refusal, *result.lines, returned]
 
 
-def _guard_text(guard: Guard, builder: _Builder, inner: list[str]) -> str:
+def _guard_text(guard: Guard, builder: _Builder, inner: str) -> str:
     if guard.kind is Kind.NOT:
         return f"not {_guard_text(guard.parts[0], builder, inner)}"
     if guard.kind is not Kind.TEST:
@@ -46,8 +76,8 @@ def _guard_text(guard: Guard, builder: _Builder, inner: list[str]) -> str:
         return f"({word.join(_guard_text(part, builder, inner) for part in guard.parts)})"
     operands = inner
     if guard.operands is not None:
-        operands = [builder.build(operand, False) for operand in guard.operands]
-    return f"{builder.namespace.name_of(guard.function)}({', '.join(operands)})"
+        operands = ", ".join(builder.build(operand, False) for operand in guard.operands)
+    return f"{builder.namespace.name_of(guard.function)}({operands})"
 
 
 class _Builder:

@@ -114,6 +114,7 @@ class FunctionRule:
 
     def __init__(self, pattern: UPat, function: RuleFunction, name: str | None = None) -> None:
         portable.refuse_closure(function)
+        _check_signature(function)
         code = function.__code__
         self.pattern = pattern
         self.function = function
@@ -162,6 +163,16 @@ class FunctionRule:
 
     def __reduce__(self) -> tuple[object, tuple[object, ...]]:
         return _restore_function_rule, (self.pattern, portable.pack(self.function), self.name)
+
+
+def _check_signature(function: RuleFunction) -> None:
+    """Raises unless the parameters of a rule's function are names for nodes."""
+    code = getattr(function, "__code__", None)
+    if code is None or code.co_kwonlyargcount or code.co_flags & 0x0C:
+        raise LoomError(
+            f"a rule needs a Python function whose parameters are plain names, not {function!r}",
+            fix="write a top-level function, e.g. def rule(x, c): ...",
+        )
 
 
 AnyRule = Rule | FunctionRule
