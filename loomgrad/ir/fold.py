@@ -11,9 +11,8 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
-from loomgrad.dtype import DType
+from loomgrad.dtype import DType, truncate
 from loomgrad.ir.opcode import Op, Ops
-from loomgrad.dtype import truncate
 
 Value = Any  # bool, int or float
 
@@ -42,10 +41,10 @@ def truncated_modulo(a: int, b: int) -> int:
 
 
 def shift(op: Op, value: int, distance: int) -> int:
-    """SHL or SHR by 0 to 63 places; other distances give 0."""
-    if not 0 <= distance < 64:
+    """SHL or SHR.  64 places and more shift everything out (SHR leaves the sign); negative ones give 0."""
+    if distance < 0 or (distance > 63 and op is Ops.SHL):
         return 0
-    return value << distance if op is Ops.SHL else value >> distance
+    return value << distance if op is Ops.SHL else value >> min(distance, 64)
 
 
 def shift_left(value: int, distance: int) -> int:
@@ -123,15 +122,20 @@ def select(condition: bool, a: Value, b: Value) -> Value:
     return a if condition else b
 
 
-def truncate_toward_zero(x: float) -> float:
+def truncate_toward_zero(x: Value) -> Value:
     """The integer part; non-finite values stay."""
-    return math.copysign(float(math.trunc(x)), x) if math.isfinite(x) else x
+    if not isinstance(x, float) or not math.isfinite(x):
+        return x
+    return math.copysign(float(math.trunc(x)), x)
 
 
 def power(a: Value, b: Value) -> Value:
     """a**b; NaN where the result is complex, infinity at 0 to a negative."""
     if isinstance(a, int) and isinstance(b, int):
-        return a**b if b >= 0 else 0
+        if b < 0:
+            return 0
+        # Powers that no dtype holds are only needed modulo 2**64.
+        return a**b if b < 64 or abs(a) < 2 else pow(a, b, 1 << 64)
     try:
         return math.pow(a, b)
     except ValueError:
@@ -159,7 +163,8 @@ def multiply_add(a: Value, b: Value, c: Value) -> Value:
         return math.inf if exact > 0 else -math.inf
 
 
-_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+THREEFRY_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+THREEFRY_PARITY = 0x1BD11BDA
 _MASK = 0xFFFFFFFF
 
 
@@ -168,11 +173,11 @@ def threefry(counter: int, key: int) -> int:
 
     The low half of each operand is its first word, and so it is of the result.
     """
-    keys = (key & _MASK, key >> 32, (key & _MASK) ^ (key >> 32) ^ 0x1BD11BDA)
+    keys = (key & _MASK, key >> 32, (key & _MASK) ^ (key >> 32) ^ THREEFRY_PARITY)
     x = (counter + keys[0]) & _MASK
     y = ((counter >> 32) + keys[1]) & _MASK
     for group in range(5):
-        for rotation in _ROTATIONS[group % 2]:
+        for rotation in THREEFRY_ROTATIONS[group % 2]:
             x = (x + y) & _MASK
             y = ((y << rotation) & _MASK | y >> (32 - rotation)) ^ x
         x = (x + keys[(group + 1) % 3]) & _MASK
