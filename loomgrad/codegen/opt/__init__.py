@@ -1,0 +1,1 @@
+"""Actions on the loops of a kernel, and the heuristic that chooses them."""

@@ -1,0 +1,206 @@
+"""Chooses the actions for a kernel from the target's numbers.
+
+Lanes come from the loop along which the stores and the loads are contiguous.  A kernel with a reduction whose
+operands are each used again along another output loop gets a register tile: rows of several lanes vectors, all
+accumulated at once.  A reduction that is contiguous along its own loop gets lanes there, in several accumulators.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from loomgrad.codegen.opt.actions import Action, Thread, Unroll, Upcast
+from loomgrad.codegen.opt.loops import output_loops, reductions
+from loomgrad.codegen.strides import Access, access_of, loads_below
+from loomgrad.ir.estimate import estimate
+from loomgrad.ir.opcode import Ops
+from loomgrad.ir.shape import extent_of
+from loomgrad.ir.uop import UOp
+from loomgrad.target import Target
+
+PARALLEL_SECONDS = 8e-6  # work that is worth waking the other workers
+ACCUMULATORS = 4  # independent vectors of a reduction, enough to hide the latency of an addition
+ELEMENTWISE_VECTORS = 2  # vectors per iteration of an elementwise loop
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What the heuristic looks at: the loops, the accesses and the width of a vector."""
+
+    outputs: tuple[UOp, ...]
+    main: UOp | None
+    stores: tuple[Access, ...]
+    loads: tuple[Access, ...]
+    width: int
+
+
+def choose_actions(effect: UOp, target: Target) -> list[Action]:
+    """The actions for an effect, in the order in which they apply."""
+    shape = _shape_of(effect, target)
+    actions = _lanes(shape, target) if shape.main is None else _reduction(shape, target)
+    taken = {action.axis for action in actions}
+    for reduce in reductions(effect):
+        if reduce is not shape.main:
+            actions += [a for a in _row_reduction(reduce, target) if a.axis not in taken]
+            taken |= {action.axis for action in actions}
+    if _is_worth_sharing(effect, target) and output_loops(effect):
+        actions.append(Thread())
+    return actions
+
+
+def _shape_of(effect: UOp, target: Target) -> Shape:
+    stores = [node for node in effect.toposort() if node.op is Ops.STORE]
+    outputs = output_loops(effect)
+    dtypes = [store.src[1].dtype for store in stores] + [r.dtype for r in reductions(effect)]
+    width = target.vector_width(max(dtypes, key=lambda dtype: dtype.itemsize))
+    own = frozenset(outputs)
+    mains = [r for r in reductions(effect) if r.ranges == own and own]
+    mains = mains or ([] if outputs else reductions(effect)[-1:])
+    main = max(mains, key=lambda r: estimate(r).work, default=None)
+    loads = loads_below(main.src[0]) if main is not None else loads_below(effect)
+    return Shape(
+        outputs,
+        main,
+        tuple(access_of(store.src[0]) for store in stores),
+        tuple(load for load in loads if load.index not in {s.src[0] for s in stores}),
+        width,
+    )
+
+
+def _fits(accesses: tuple[Access, ...], loop: UOp) -> bool:
+    """Whether every access along a loop is contiguous or does not move."""
+    return all(access.stride(loop) in (0, 1) for access in accesses)
+
+
+def _contiguous(accesses: tuple[Access, ...], loop: UOp) -> int:
+    return sum(access.stride(loop) == 1 for access in accesses)
+
+
+def _lanes(shape: Shape, target: Target) -> list[Action]:
+    """Elementwise: vectors along the loop in which most accesses are contiguous, stores first."""
+    if not shape.outputs:
+        return []
+    loop = max(
+        reversed(shape.outputs),
+        key=lambda r: (_contiguous(shape.stores, r), _contiguous(shape.loads, r)),
+    )
+    if not _contiguous(shape.stores, loop) and not _contiguous(shape.loads, loop):
+        return []
+    return [Upcast(loop.arg.axis, _lane_count(extent_of(loop), shape.width, ELEMENTWISE_VECTORS))]
+
+
+def _lane_count(extent: int, width: int, vectors: int) -> int:
+    """As many whole vectors as divide the extent; a masked vector where nothing divides; a short extent whole."""
+    for count in range(vectors, 0, -1):
+        if extent % (count * width) == 0:
+            return count * width
+    if extent <= width * vectors:
+        return extent
+    half = width // 2
+    return half if half > 1 and extent % half == 0 else width
+
+
+def _reduction(shape: Shape, target: Target) -> list[Action]:
+    assert shape.main is not None
+    columns = _column_loop(shape)
+    inner = _inner_loop(shape)
+    if columns is None:
+        return _dot_tile(shape, inner, target) if inner is not None else []
+    return _tile(shape, columns, target)
+
+
+def _column_loop(shape: Shape) -> UOp | None:
+    """The output loop for lanes: loads contiguous or fixed along it, stores contiguous if possible."""
+    loops = [
+        loop
+        for loop in shape.outputs
+        if _fits(shape.loads, loop)
+        and _contiguous(shape.loads, loop)
+        and extent_of(loop) * 2 >= shape.width
+    ]
+    return max(loops, key=lambda loop: _contiguous(shape.stores, loop), default=None)
+
+
+def _inner_loop(shape: Shape) -> UOp | None:
+    """The reduction's own loop for lanes."""
+    assert shape.main is not None
+    loops = [
+        loop
+        for loop in shape.main.src[1:]
+        if _fits(shape.loads, loop) and _contiguous(shape.loads, loop) and extent_of(loop) > 1
+    ]
+    return max(loops, key=extent_of, default=None)
+
+
+def _tile(shape: Shape, columns: UOp, target: Target) -> list[Action]:
+    """A register tile: lanes along `columns`, rows along a loop on which the contiguous loads do not move."""
+    rows = _row_loop(shape, columns)
+    vectors = 2 if rows is not None else ACCUMULATORS
+    lanes = _lane_count(extent_of(columns), shape.width, vectors)
+    actions: list[Action] = []
+    if rows is not None:
+        per_row = -(-lanes // shape.width)
+        most = max(1, (target.vector_registers * 3 // 4 + per_row - 1) // per_row)
+        count = _row_count(extent_of(rows), min(most, 8))
+        if count > 1:
+            actions.append(Upcast(rows.arg.axis, count))
+    actions.append(Upcast(columns.arg.axis, lanes))
+    return actions
+
+
+def _row_loop(shape: Shape, columns: UOp) -> UOp | None:
+    moving = [load for load in shape.loads if load.stride(columns) == 1]
+    loops = [
+        loop
+        for loop in shape.outputs
+        if loop is not columns
+        and extent_of(loop) > 1
+        and any(load.stride(loop) == 0 for load in moving)
+        and all(load.stride(loop) is not None for load in shape.loads)
+    ]
+    return max(loops, key=extent_of, default=None)
+
+
+def _row_count(extent: int, most: int) -> int:
+    """The largest divisor up to `most`; a masked tile where there is none worth having."""
+    best = max(count for count in range(1, most + 1) if extent % count == 0)
+    return best if best * 2 > most or extent <= most else most
+
+
+def _dot_tile(shape: Shape, inner: UOp, target: Target) -> list[Action]:
+    """Lanes along the reduction; outputs upcast where that uses a load again."""
+    assert shape.main is not None
+    reused = [
+        loop
+        for loop in shape.outputs
+        if extent_of(loop) > 1
+        and any(load.stride(loop) == 0 and load.stride(inner) == 1 for load in shape.loads)
+        and all(load.stride(loop) is not None for load in shape.loads)
+    ]
+    actions: list[Action] = []
+    for loop in sorted(reused, key=extent_of, reverse=True)[:2]:
+        count = _row_count(extent_of(loop), 4)
+        if count > 1:
+            actions.append(Upcast(loop.arg.axis, count))
+    vectors = 1 if actions else ACCUMULATORS
+    lanes = _lane_count(extent_of(inner), shape.width, vectors)
+    return [*actions, Unroll(inner.arg.axis, lanes)]
+
+
+def _row_reduction(reduce: UOp, target: Target) -> list[Action]:
+    """Lanes along the loop of a reduction that stands outside of the output's inner loops."""
+    loads = tuple(loads_below(reduce.src[0]))
+    width = target.vector_width(reduce.dtype)
+    for loop in reversed(reduce.src[1:]):
+        if extent_of(loop) > 1 and _fits(loads, loop) and _contiguous(loads, loop):
+            return [Unroll(loop.arg.axis, _lane_count(extent_of(loop), width, ACCUMULATORS))]
+    return []
+
+
+def _is_worth_sharing(effect: UOp, target: Target) -> bool:
+    cost = estimate(effect)
+    seconds = max(
+        cost.work / (target.core_flops * 0.5),
+        cost.moved * target.cores / target.memory_bandwidth,
+    )
+    return target.cores > 1 and seconds > PARALLEL_SECONDS
