@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from loomgrad.ir.args import AxisType
 from loomgrad.ir.estimate import Estimate, estimate
 from loomgrad.ir.movement import both, gated, ungated
 from loomgrad.ir.opcode import Ops
@@ -23,6 +24,7 @@ from loomgrad.target import Target
 
 MOST_SITES = 24
 MOST_RECOMPUTE = 4.0
+SHARED_ELEMENTS = 1 << 14  # an output of this size is spread over the workers
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,7 @@ def _inline_is_cheaper(stage: UOp, sites: set[Site], target: Target) -> bool:
     if heavy and not all(_stands_outside(site) for site in sites):
         return False
     evaluations = {(site.container, site.prefix) for site in sites}
-    counts = [size_of(extent_of(loop) for loop in prefix) for _, prefix in evaluations]
+    counts = [_evaluations(container, prefix, target) for container, prefix in evaluations]
     limit = 1.0 if heavy else MOST_RECOMPUTE if each > 8 else float("inf")
     if sum(counts) > limit * elements:
         return False
@@ -108,6 +110,14 @@ def _inline_is_cheaper(stage: UOp, sites: set[Site], target: Target) -> bool:
     size = elements * stage.dtype.itemsize
     inline += containers * cost.moved / target.memory_bandwidth
     return inline < _keep_time(stage, cost, size, containers, target)
+
+
+def _evaluations(container: UOp, prefix: tuple[UOp, ...], target: Target) -> int:
+    """How often a value inside of `prefix` is computed; outside of all loops, once by each worker."""
+    if not prefix:
+        whole = size_of(extent_of(loop) for loop in container.src[1:])
+        return target.cores if whole >= SHARED_ELEMENTS else 1
+    return size_of(extent_of(loop) for loop in prefix)
 
 
 def _keep_time(stage: UOp, cost: Estimate, size: int, containers: int, target: Target) -> float:
@@ -121,9 +131,9 @@ def _compute_time(work: float, loops: tuple[UOp, ...], heavy: bool, target: Targ
 
     A reduction inside of another reduction's loop cannot use a register tile.
     """
-    parallel = size_of(extent_of(loop) for loop in loops if loop.arg.kind.name != "REDUCE")
+    parallel = size_of(extent_of(loop) for loop in loops if loop.arg.kind is not AxisType.REDUCE)
     cores = target.cores if parallel >= target.cores else 1
-    inside = heavy and any(loop.arg.kind.name == "REDUCE" for loop in loops)
+    inside = heavy and any(loop.arg.kind is AxisType.REDUCE for loop in loops)
     return work / (target.core_flops * 0.25 * cores) * (8.0 if inside else 1.0)
 
 

@@ -2,8 +2,9 @@
 
 Walks from the outputs to the inputs.  An output gets a fresh RANGE for each axis; every consumer then demands its
 sources under index expressions, which movement operations transform.  A computed node whose consumers all demand
-the same indices, and which uses every loop it stands in, is computed in place.  Otherwise it gets ranges of its
-own: it will be a STAGE, and the fuse pass decides whether it is stored.
+the same indices, and which uses every loop it stands in, is computed in place.  Otherwise, or where a reduction
+stands inside of another, it gets ranges of its own: it will be a STAGE, and the fuse pass decides whether it is
+stored.
 """
 
 from __future__ import annotations
@@ -126,7 +127,8 @@ def _place(node: UOp, demands: list[Demand], is_root: bool, places: Places) -> P
         agree = all(d.indices == first.indices and d.gate is first.gate for d in demands)
         scope = min((d.scope for d in demands), key=len)
         used = frozenset[UOp]().union(*(index.ranges for index in first.indices))
-        if agree and used.issuperset(scope):
+        nested = node.op is Ops.REDUCE and any(r.arg.kind is AxisType.REDUCE for r in scope)
+        if agree and used.issuperset(scope) and not nested:
             return Place(first.indices, first.gate, scope)
     indices = places.fresh(node.shape)
     return Place(indices, None, loops_of(indices), loops_of(indices))

@@ -81,6 +81,7 @@ class _Builder:
                 return self._moved_value(source, demand)
             return source.index(gated(flatten(demand.indices, source.shape), demand.gate))
         same = place.indices == demand.indices and place.gate is demand.gate
+        same = same and (place.ranges is None or place.scope == demand.scope)
         if same and source in self.values:
             return self.values[source]
         return self._staged(source, demand.indices, demand.gate)

@@ -1,0 +1,79 @@
+"""Realize: from values in a tensor graph to values in storage.
+
+Everything is allocated before the first kernel runs, so running out of memory changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from time import perf_counter
+
+from loomgrad.config import CHECK, DEBUG
+from loomgrad.engine import check, profile, state
+from loomgrad.engine.compile import CompiledKernel, compile_kernel
+from loomgrad.engine.schedule import Schedule, schedule_of
+from loomgrad.ir.args import ParamArg
+from loomgrad.ir.opcode import Ops
+from loomgrad.ir.uop import UOp
+from loomgrad.memory import Buffer, Device, GlobalCounters
+from loomgrad.schedule.parametrise import parametrise
+
+
+def realize(values: Sequence[UOp]) -> list[UOp]:
+    """Computes values; each result is a bound BUFFER, seen through a RESHAPE where the value is not flat.
+
+    The storage is recorded for the value's node: a graph that still mentions it does not compute it again.
+    """
+    wanted = [v for v in dict.fromkeys(values) if state.realized_value(v) is None]
+    if wanted:
+        _compute(wanted)
+    results = []
+    for value in values:
+        result = state.realized_value(value)
+        assert result is not None
+        results.append(result)
+    return results
+
+
+def _compute(values: list[UOp]) -> None:
+    start = perf_counter()
+    graph = parametrise(values, state.realized_value, Device.DEFAULT)
+    schedule = schedule_of(graph.sink, len(graph.buffers))
+    kernels = [compile_kernel(call.kernel, schedule.device) for call in schedule.calls]
+    made = [_bound(buffer, schedule.device) for buffer in schedule.made]
+    nodes = [*graph.buffers, *made]
+    scheduled = perf_counter()
+    _run(schedule, kernels, [node.arg.buffer for node in nodes])
+    for value, number in zip(values, schedule.outputs, strict=True):
+        state.record(value, nodes[number].reshape(value.shape))
+    if DEBUG:
+        profile.report_run(values, kernels, scheduled - start, perf_counter() - scheduled)
+
+
+def _bound(buffer: UOp, device: str) -> UOp:
+    """A BUFFER with memory of its own."""
+    arg = buffer.arg
+    memory = Buffer(device, arg.size, arg.dtype).ensure_allocated()
+    return UOp(
+        Ops.BUFFER, (), ParamArg(state.next_slot(), arg.dtype, arg.size, device, buffer=memory)
+    )
+
+
+def _run(schedule: Schedule, kernels: list[CompiledKernel], buffers: list[Buffer]) -> None:
+    addresses = [buffer.ensure_allocated().address for buffer in buffers]
+    timed = DEBUG.value >= 2
+    for call, kernel in zip(schedule.calls, kernels, strict=True):
+        if buffers[call.arguments[0]].size == 0:
+            continue
+        checked = check.before(kernel, call, buffers) if CHECK else None
+        start = perf_counter() if timed else 0.0
+        kernel.program([addresses[number] for number in call.arguments], kernel.tasks)
+        seconds = perf_counter() - start if timed else 0.0
+        GlobalCounters.kernel_count += 1
+        GlobalCounters.global_ops += kernel.cost.operations
+        GlobalCounters.global_mem += kernel.cost.moved
+        if timed:
+            GlobalCounters.time_sum_s += seconds
+            profile.report_kernel(kernel, seconds)
+        if checked is not None:
+            check.after(checked, call, buffers)
