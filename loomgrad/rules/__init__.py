@@ -9,10 +9,18 @@ from __future__ import annotations
 from loomgrad.ir.rewrite import graph_rewrite
 from loomgrad.ir.simplify import fill
 from loomgrad.ir.uop import UOp
+from loomgrad.rules.arith import ARITH
+from loomgrad.rules.canonical import CANONICAL
+from loomgrad.rules.cast import CAST
+from loomgrad.rules.compare import COMPARE
+from loomgrad.rules.divmod import DIVMOD
 from loomgrad.rules.fold import FOLD
 from loomgrad.rules.index import INDEX
+from loomgrad.rules.valid import GATES, VALID
+from loomgrad.rules.where import WHERE
 
-SYMBOLIC = FOLD + INDEX
+# GATES comes first: a law like x * 0 = 0 must not lose a gate.  CANONICAL orders what the laws have settled.
+SYMBOLIC = GATES + FOLD + CAST + INDEX + ARITH + DIVMOD + COMPARE + WHERE + CANONICAL + VALID
 
 
 def _simplified(node: UOp) -> UOp:

@@ -1,0 +1,122 @@
+"""What a gate says: the bounds in a conjunction of comparisons, and index arithmetic under them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from loomgrad.ir.opcode import Ops
+from loomgrad.ir.simplify import simplify
+from loomgrad.ir.uop import UOp
+from loomgrad.rules.sums import Sum, constant_of, is_index, sum_of
+
+MOST_CLAUSES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """low <= expression <= high."""
+
+    expression: UOp
+    low: int
+    high: int
+
+
+def clauses_of(gate: UOp) -> list[UOp]:
+    """The parts of a conjunction, in order."""
+    found: list[UOp] = []
+    pending = [gate]
+    while pending:
+        node = pending.pop()
+        if node.op is Ops.AND:
+            pending.extend(reversed(node.src))
+        else:
+            found.append(node)
+    return found
+
+
+def conjunction(clauses: Iterable[UOp]) -> UOp:
+    """One gate of several; True of none."""
+    gate: UOp | None = None
+    for clause in clauses:
+        gate = clause if gate is None else UOp(Ops.AND, (gate, clause))
+    return UOp.const(True) if gate is None else gate
+
+
+def bound_of(clause: UOp) -> Bound | None:
+    """What x < c, c < x or x == c says about the index expression x; None if nothing."""
+    if clause.op is not Ops.CMPLT and clause.op is not Ops.CMPEQ:
+        return None
+    a, b = clause.src
+    if not (is_index(a) and is_index(b)):
+        return None
+    left, right = constant_of(a), constant_of(b)
+    if right is not None:
+        low = right if clause.op is Ops.CMPEQ else int(a.vmin)
+        return Bound(a, low, right if clause.op is Ops.CMPEQ else right - 1)
+    if left is not None and clause.op is Ops.CMPLT:
+        return Bound(b, left + 1, int(b.vmax))
+    return None
+
+
+def bounds_of_clauses(clauses: Iterable[UOp]) -> list[Bound]:
+    """All that the clauses say, once for each expression."""
+    found: dict[UOp, Bound] = {}
+    for bound in filter(None, map(bound_of, clauses)):
+        x = bound.expression
+        old = found.get(x, bound)
+        found[x] = Bound(x, max(old.low, bound.low), min(old.high, bound.high))
+    return list(found.values())
+
+
+def simplify_under(node: UOp, bounds: Iterable[Bound]) -> UOp | None:
+    """`node` simplified where all bounds hold; None if they cannot all hold.
+
+    A bound on x = term + rest puts a loop variable f over low .. high in place of x: the term becomes f - rest.
+    What comes out is taken only if it is smaller once x is back, so that this comes to rest.
+    """
+    for bound in bounds:
+        if bound.low > bound.high:
+            return None
+        node = _under(node, bound)
+    return node
+
+
+def _under(node: UOp, bound: Bound) -> UOp:
+    total = sum_of(bound.expression)
+    below = set(node.toposort())
+    pivot = _pivot(total, below)
+    if pivot is None or bound.expression.vmin > bound.expression.vmax:
+        return node
+    free = _loop_over(bound)
+    sign = total.terms[pivot]
+    rest = total.without(pivot)
+    term = sum_of(free).plus(rest, -1).scaled(sign).build()
+    guess = simplify(substituted(node, {pivot: term}))
+    if free.op is not Ops.CONST:
+        value = total.shifted(-bound.low).build()
+        guess = simplify(substituted(guess, {free.src[0] if free.op is Ops.ADD else free: value}))
+    return guess if len(guess.toposort()) < len(below) else node
+
+
+def _pivot(total: Sum, below: set[UOp]) -> UOp | None:
+    """A term of the bounded expression that can be expressed by the others, and that occurs."""
+    found = (term for term, factor in total.terms.items() if factor in (1, -1) and term in below)
+    return next(found, None)
+
+
+def _loop_over(bound: Bound) -> UOp:
+    """low + a loop variable that is in no other expression."""
+    if bound.low == bound.high:
+        return UOp.const(bound.low)
+    loop = UOp.range(bound.high - bound.low + 1, -1)
+    return UOp(Ops.ADD, (loop, UOp.const(bound.low))) if bound.low else loop
+
+
+def substituted(node: UOp, replacements: Mapping[UOp, UOp]) -> UOp:
+    """`node` with others in place of some nodes below it."""
+    made: dict[UOp, UOp] = dict(replacements)
+    for part in node.toposort(gate=lambda part: part not in replacements):
+        if part not in made:
+            made[part] = part.replace(src=tuple(made[source] for source in part.src))
+    return made[node]
