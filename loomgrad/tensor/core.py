@@ -1,0 +1,170 @@
+"""What every Tensor is: a value in the graph, where it lives, and whether gradients may ask for its history."""
+
+from __future__ import annotations
+
+import weakref
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Self
+
+from loomgrad.engine.state import next_unique, register
+from loomgrad.errors import DeviceError, GradientError
+from loomgrad.ir.args import ReduceArg
+from loomgrad.ir.opcode import GroupOp, Op, Ops
+from loomgrad.ir.shape import size_of
+from loomgrad.ir.uop import UOp
+from loomgrad.ir.vocabulary import Number, Vocabulary
+
+if TYPE_CHECKING:
+    from loomgrad.dtype import DType
+    from loomgrad.ir.shape import Shape
+
+# False inside `no_grad`.
+recording: ContextVar[bool] = ContextVar("recording", default=True)
+
+
+class Core(Vocabulary):
+    """A node of the graph with a device.
+
+    `uop` is the value.  A Tensor computed from one that requires a gradient is *tracked*: realising it keeps
+    its node, so that gradients can still walk from it.  All others let go of their history then.
+    """
+
+    __slots__ = (
+        *("uop", "dtype", "device", "grad"),
+        *("_requires_grad", "_tracked", "_is_view", "_former", "__weakref__"),
+    )
+    uop: UOp
+    dtype: DType
+    device: str | None
+    grad: Self | None
+    _requires_grad: bool
+    _tracked: bool
+    _is_view: bool
+    _former: weakref.ref[UOp] | None
+
+    @classmethod
+    def _of(cls, uop: UOp, device: str | None, tracked: bool = False) -> Self:
+        """A Tensor of a node."""
+        made = object.__new__(cls)
+        made._fill(uop, device, tracked)
+        return made
+
+    def _fill(self, uop: UOp, device: str | None, tracked: bool = False) -> None:
+        self.uop, self.dtype, self.device = uop, uop.dtype, device
+        self.grad = self._former = None
+        self._requires_grad = self._is_view = False
+        self._tracked = tracked
+        register(self)
+
+    # ---- facts
+
+    @property
+    def shape(self) -> Shape:
+        """Sizes of the axes."""
+        return self.uop.shape
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    def numel(self) -> int:
+        """The number of elements."""
+        return size_of(self.shape)
+
+    def nbytes(self) -> int:
+        """The number of bytes of all elements."""
+        return self.numel() * self.dtype.itemsize
+
+    def element_size(self) -> int:
+        """The number of bytes of one element."""
+        return self.dtype.itemsize
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether `backward` leaves a gradient in `grad`."""
+        return self._requires_grad
+
+    @requires_grad.setter
+    def requires_grad(self, wanted: bool) -> None:
+        if wanted and not self.dtype.is_float:
+            raise GradientError(
+                f"a tensor of {self.dtype.name} cannot require a gradient",
+                fix="cast it first, e.g. x.float()",
+            )
+        if wanted and not self._requires_grad and not is_storage(self.uop):
+            self.uop = unique(self.uop)
+        self._requires_grad = wanted
+
+    def requires_grad_(self, wanted: bool = True) -> Self:
+        """Set `requires_grad` and return this tensor."""
+        self.requires_grad = wanted
+        return self
+
+    def detach(self) -> Self:
+        """The same value, a constant to gradients."""
+        made = type(self)._of(UOp(Ops.DETACH, (self.uop,)), self.device)
+        made._is_view = True
+        return made
+
+    # ---- what the shared vocabulary asks for
+
+    def _make(self, op: Op, others: tuple[Self, ...] = (), arg: object = None) -> Self:
+        if not others:
+            return self._derived(UOp(op, (self._node,), arg))
+        operands = (self, *others)
+        made = type(self)._of(
+            UOp(op, tuple(operand._node for operand in operands), arg), _device_of(op, operands)
+        )
+        made._tracked = recording.get() and any(o._tracked or o._requires_grad for o in operands)
+        return made
+
+    def _move(self, op: Op, arg: tuple[int, ...] | None, *sizes: Shape) -> Self:
+        made = self._derived(self._node._move(op, arg, *sizes))
+        made._is_view = True
+        return made
+
+    def _constant(self, value: Number) -> Self:
+        return type(self)._of(UOp(Ops.CONST, (), value), None)
+
+    def _fold(self, op: Op, count: int) -> Self:
+        return self._derived(UOp(Ops.REDUCE, (self._node,), ReduceArg(op, count)))
+
+    def _derived(self, uop: UOp) -> Self:
+        """A Tensor of a node made of this one's alone."""
+        tracked = (self._tracked or self._requires_grad) and recording.get()
+        return type(self)._of(uop, self.device, tracked)
+
+    @property
+    def _node(self) -> UOp:
+        """The value as an operand: without history inside `no_grad`."""
+        if (self._tracked or self._requires_grad) and not recording.get():
+            return UOp(Ops.DETACH, (self.uop,))
+        return self.uop
+
+
+def unique(uop: UOp) -> UOp:
+    """The value as a node of its own, so that an equal one elsewhere is another leaf of gradients."""
+    return UOp(Ops.NOOP, (uop,), None, next_unique())
+
+
+def is_storage(uop: UOp) -> bool:
+    """Whether a node is a BUFFER seen through RESHAPEs."""
+    while uop.op is Ops.RESHAPE:
+        uop = uop.src[0]
+    return uop.op in GroupOp.Storage
+
+
+def _device_of(op: Op, operands: tuple[Core, ...]) -> str | None:
+    """The one device of the operands; Python numbers have none."""
+    found: str | None = None
+    for operand in operands:
+        if operand.device is None or operand.device == found:
+            continue
+        if found is not None:
+            raise DeviceError(
+                f"{op.name} of tensors on {found} and {operand.device}",
+                fix=f'bring them together, e.g. x.to("{found}")',
+            )
+        found = operand.device
+    return found

@@ -1,0 +1,176 @@
+"""Functions of each element by itself, beyond the vocabulary that nodes share."""
+
+from __future__ import annotations
+
+import math
+from typing import Self
+
+from loomgrad.dtype import Number, dtypes, least_upper_dtype
+from loomgrad.errors import DTypeError
+from loomgrad.ir.opcode import Ops
+from loomgrad.tensor.casts import Casts
+from loomgrad.tensor.core import Core
+
+LARGEST_UNROLLED_POWER = 64
+
+
+class Elementwise(Casts):
+    """Comparisons for equality, powers, activations."""
+
+    __slots__ = ()
+
+    # ---- comparison
+
+    def __eq__(self, other: object) -> Self:  # type: ignore[override]  # elementwise
+        if not isinstance(other, (Core, bool, int, float)):
+            return NotImplemented
+        return self._compare(Ops.CMPEQ, other)  # type: ignore[arg-type]
+
+    def __ne__(self, other: object) -> Self:  # type: ignore[override]  # elementwise
+        if not isinstance(other, (Core, bool, int, float)):
+            return NotImplemented
+        return self._compare(Ops.CMPNE, other)  # type: ignore[arg-type]
+
+    __hash__ = object.__hash__
+
+    def eq(self, other: Self | Number) -> Self:
+        """Whether the values are equal."""
+        return self._compare(Ops.CMPEQ, other)
+
+    def ne(self, other: Self | Number) -> Self:
+        """Whether the values differ."""
+        return self._compare(Ops.CMPNE, other)
+
+    def isnan(self) -> Self:
+        """Whether each element is NaN."""
+        return self._compare(Ops.CMPNE, self)
+
+    # ---- signs and limits
+
+    def abs(self) -> Self:
+        """The size of each element; its gradient at 0 is 0."""
+        if self.dtype.is_unsigned or self.dtype.is_bool:
+            return self
+        positive = (self < 0).where(-self, self)
+        if not self.dtype.is_float:
+            return positive
+        # The square is +0 for both zeros, has no slope there and keeps NaN.
+        return (self < 0).where(-self, (self > 0).where(self, self * self))
+
+    def __abs__(self) -> Self:
+        return self.abs()
+
+    def sign(self) -> Self:
+        """-1, 0 or 1 by the sign of each element; NaN stays.  No gradient."""
+        value = self._derived(self.uop.alu(Ops.DETACH)) if self.dtype.is_float else self
+        nonzero = (value < 0).where(value._number(-1), value._number(1))
+        nonzero = (value > 0).where(value._number(1), nonzero)
+        return (value.eq(0) | value.ne(value)).where(value, nonzero)
+
+    def _number(self, value: Number) -> Self:
+        """A constant of this dtype; -1 wraps in an unsigned one."""
+        return self._constant(value).cast(self.dtype)
+
+    def clip(self, low: Self | Number | None = None, high: Self | Number | None = None) -> Self:
+        """Each element, but at least `low` and at most `high`."""
+        result = self
+        if low is not None:
+            result = result.maximum(low)
+        return result if high is None else result.minimum(high)
+
+    clamp = clip
+
+    def ceil(self) -> Self:
+        """The least integer value that is at least x."""
+        return -((-self).floor()) if self.dtype.is_float else self
+
+    # ---- powers
+
+    def square(self) -> Self:
+        """x * x."""
+        return self * self
+
+    def rsqrt(self) -> Self:
+        """1 / sqrt(x)."""
+        return self.sqrt().reciprocal()
+
+    def pow(self, exponent: Self | Number, reverse: bool = False) -> Self:
+        """x**exponent, or exponent**x if `reverse`; NaN where the result would be complex.
+
+        **Raises** DTypeError for an int to a negative int, whose result is no int.
+        """
+        if reverse:
+            base = self._lift(exponent)
+            return base._as_strong(least_upper_dtype(base.dtype, self.dtype)).pow(self)
+        if isinstance(exponent, Core):
+            return self._general_power(exponent)
+        if isinstance(exponent, int) and not self.dtype.is_float:
+            return self._integer_power(exponent)
+        if exponent == 0.5:
+            return self.sqrt()
+        if exponent in (1, 2, 3, -1) and self.dtype.is_float:
+            whole = self._integer_power(abs(int(exponent)))
+            return whole if exponent > 0 else whole.reciprocal()
+        return self._general_power(self._lift(exponent))
+
+    def _integer_power(self, exponent: int) -> Self:
+        if exponent < 0:
+            raise DTypeError(
+                f"{self.dtype.name} to the power {exponent} is not an integer",
+                fix="cast the base first, e.g. x.float() ** -1",
+            )
+        base = self.cast(dtypes.default_int) if self.dtype.is_bool else self
+        if exponent > LARGEST_UNROLLED_POWER:
+            return base._general_power(base._lift(exponent))
+        result: Self | None = None
+        while exponent:
+            if exponent & 1:
+                result = base if result is None else result * base
+            exponent >>= 1
+            if exponent:
+                base = base * base
+        return base * 0 + 1 if result is None else result
+
+    def _general_power(self, exponent: Self) -> Self:
+        base = self.cast(dtypes.default_int) if self.dtype.is_bool else self
+        return base._binary(
+            Ops.POW,
+            exponent.cast(dtypes.default_int) if exponent.dtype.is_bool else exponent,
+        )
+
+    def __pow__(self, exponent: Self | Number) -> Self:
+        return self.pow(exponent)
+
+    def __rpow__(self, base: Number) -> Self:
+        return self.pow(base, reverse=True)
+
+    # ---- activations
+
+    def relu(self) -> Self:
+        """max(x, 0); its gradient at 0 is 0."""
+        return self.maximum(0)
+
+    def sigmoid(self) -> Self:
+        """1 / (1 + e**-x), without overflow on either side."""
+        x = self if self.dtype.is_float else self.cast(dtypes.default_float)
+        negative = x < 0
+        decay = negative.where(x, -x).exp()
+        inverse = (decay + 1).reciprocal()
+        return negative.where(decay * inverse, inverse)
+
+    def silu(self) -> Self:
+        """x * sigmoid(x)."""
+        return self * self.sigmoid()
+
+    def gelu(self) -> Self:
+        """x times the normal distribution function of x, by its tanh approximation."""
+        inner = (self + self * self * self * 0.044715) * math.sqrt(2 / math.pi)
+        return self * 0.5 * (inner.tanh() + 1)
+
+    def leaky_relu(self, slope: float = 0.01) -> Self:
+        """x above 0, slope * x below."""
+        return (self < 0).where(self * slope, self)
+
+    def softplus(self) -> Self:
+        """log(1 + e**x), without overflow."""
+        return self.maximum(0) + ((self < 0).where(self, -self).exp() + 1).log()

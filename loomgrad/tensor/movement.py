@@ -1,0 +1,71 @@
+"""The names that users know for movement."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Self
+
+from loomgrad.errors import ShapeError
+from loomgrad.ir.arguments import axis_argument
+from loomgrad.ir.shape import Shape, broadcast
+from loomgrad.tensor.elementwise import Elementwise
+
+
+class Movement(Elementwise):
+    """Views: the same elements, seen through other shapes.  Nothing is copied."""
+
+    __slots__ = ()
+
+    def view(self, *sizes: int | Sequence[int]) -> Self:
+        """`reshape`."""
+        return self.reshape(*sizes)
+
+    @property
+    def T(self) -> Self:
+        """The last two axes exchanged; of fewer axes, this tensor."""
+        return self.transpose() if self.ndim > 1 else self
+
+    def flatten(self, first: int = 0, last: int = -1) -> Self:
+        """The axes from `first` to `last` as one."""
+        if not self.shape:
+            return self.reshape(1)
+        begin, end = axis_argument(first, self.shape), axis_argument(last, self.shape)
+        return self.reshape(*self.shape[:begin], -1, *self.shape[end + 1 :])
+
+    def unsqueeze(self, axis: int) -> Self:
+        """A new axis of size 1 in front of `axis`."""
+        place = axis_argument(axis, (*self.shape, 1))
+        return self.reshape(*self.shape[:place], 1, *self.shape[place:])
+
+    def squeeze(self, axis: int | None = None) -> Self:
+        """Without its axes of size 1, or without this one if its size is 1."""
+        if axis is None:
+            return self.reshape(tuple(size for size in self.shape if size != 1))
+        place = axis_argument(axis, self.shape)
+        if self.shape[place] != 1:
+            return self
+        return self.reshape(self.shape[:place] + self.shape[place + 1 :])
+
+    def broadcast_to(self, *sizes: int | Sequence[int]) -> Self:
+        """`expand`."""
+        return self.expand(*sizes)
+
+    def expand_as(self, other: Self) -> Self:
+        """Repeated to the shape of another tensor."""
+        return self.expand(other.shape)
+
+    def broadcasted(self, other: Self) -> tuple[Self, Self]:
+        """Both tensors at the shape that they broadcast to."""
+        shape = broadcast_shape(self.shape, other.shape)
+        return self.expand(shape), other.expand(shape)
+
+
+def broadcast_shape(*shapes: Shape) -> Shape:
+    """What shapes broadcast to.  Raises ShapeError where they do not."""
+    found = broadcast(shapes)
+    if found is None:
+        raise ShapeError(
+            f"shapes {' and '.join(map(str, shapes))} do not broadcast",
+            fix="aligned at the right, two sizes must be equal or one of them 1",
+        )
+    return found

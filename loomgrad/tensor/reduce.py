@@ -1,0 +1,98 @@
+"""Reductions over axes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Self
+
+from loomgrad.dtype import DType, dtypes, sum_dtype
+from loomgrad.errors import ShapeError
+from loomgrad.ir.arguments import axes_argument, axis_argument
+from loomgrad.ir.counting import counting
+from loomgrad.ir.opcode import Ops
+from loomgrad.tensor.indexing import Indexing
+
+Axes = int | Sequence[int] | None
+
+
+class Reduction(Indexing):
+    """`axis` is an axis, several, or None for all; `keepdim` leaves them with size 1."""
+
+    __slots__ = ()
+
+    def sum(self, axis: Axes = None, keepdim: bool = False, dtype: DType | None = None) -> Self:
+        """The sum.  Half floats are added in float32, bools and small ints in int32."""
+        wide = dtype or sum_dtype(self.dtype)
+        total = self.cast(wide)._reduce(Ops.ADD, axis, keepdim)
+        return total.cast(self.dtype) if dtype is None and self.dtype.is_float else total
+
+    def prod(self, axis: Axes = None, keepdim: bool = False) -> Self:
+        """The product, in the dtype of a sum."""
+        total = self.cast(sum_dtype(self.dtype))._reduce(Ops.MUL, axis, keepdim)
+        return total.cast(self.dtype) if self.dtype.is_float else total
+
+    def max(self, axis: Axes = None, keepdim: bool = False) -> Self:
+        """The greatest element; NaN if there is one.  Equal ones share the gradient."""
+        return self._reduce(Ops.MAX, axis, keepdim)
+
+    def min(self, axis: Axes = None, keepdim: bool = False) -> Self:
+        """The least element; NaN if there is one."""
+        if self.dtype.is_float:
+            return -((-self).max(axis, keepdim))
+        return ~((~self).max(axis, keepdim))
+
+    def any(self, axis: Axes = None, keepdim: bool = False) -> Self:
+        """Whether some element differs from 0."""
+        return self.bool().max(axis, keepdim)
+
+    def all(self, axis: Axes = None, keepdim: bool = False) -> Self:
+        """Whether every element differs from 0."""
+        return self.bool().min(axis, keepdim)
+
+    def mean(self, axis: Axes = None, keepdim: bool = False) -> Self:
+        """The mean, a float.  Half floats are added in float32."""
+        values = self if self.dtype.is_float else self.cast(dtypes.default_float)
+        total = values.sum(axis, keepdim, dtype=sum_dtype(values.dtype))
+        return (total / float(self._count(axis))).cast(values.dtype)
+
+    def var(self, axis: Axes = None, keepdim: bool = False, correction: int = 1) -> Self:
+        """The variance: squared distances from the mean, over the count less `correction`."""
+        distance = self - self.mean(axis, keepdim=True)
+        total = (distance * distance).sum(axis, keepdim)
+        return total / float(max(0, self._count(axis) - correction))
+
+    def std(self, axis: Axes = None, keepdim: bool = False, correction: int = 1) -> Self:
+        """The square root of the variance."""
+        return self.var(axis, keepdim, correction).sqrt()
+
+    def _count(self, axis: Axes) -> int:
+        """How many elements a reduction over `axis` folds into one."""
+        axes = axes_argument(() if axis is None else (axis,), self.shape, axis is None)
+        return math.prod(self.shape[a] for a in axes)
+
+    def argmax(self, axis: int | None = None, keepdim: bool = False) -> Self:
+        """Where the greatest element stands first; the first NaN if there is one.  int32.
+
+        Without an axis, the place in the flattened tensor.
+        """
+        if axis is None:
+            place = self.flatten().argmax(0)
+            return place.reshape((1,) * self.ndim) if keepdim else place
+        a = axis_argument(axis, self.shape)
+        size = self.shape[a]
+        if size == 0:
+            raise ShapeError(f"argmax over the empty axis {a} of {self.shape}")
+        best = self.eq(self.max(a, keepdim=True)) | self.ne(self)
+        dtype = dtypes.int64 if size > dtypes.max(dtypes.int32) else dtypes.int32
+        left = size - self._numbers(size, a, dtype)
+        return size - best.where(left, 0).max(a, keepdim)
+
+    def argmin(self, axis: int | None = None, keepdim: bool = False) -> Self:
+        """Where the least element stands first; the first NaN if there is one."""
+        return (-self if self.dtype.is_float else ~self).argmax(axis, keepdim)
+
+    def _numbers(self, count: int, axis: int, dtype: DType = dtypes.int32) -> Self:
+        """0 .. count - 1 along an axis of this tensor's rank."""
+        shape = tuple(count if a == axis else 1 for a in range(self.ndim))
+        return type(self)._of(counting(count, dtype).reshape(shape), None)

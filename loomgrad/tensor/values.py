@@ -1,0 +1,116 @@
+"""From graphs to values: realize, numpy, item, tolist; how a Tensor prints."""
+
+from __future__ import annotations
+
+import struct
+import weakref
+from typing import TYPE_CHECKING, Self
+
+from loomgrad.dtype import Number, commit_dtype, dtypes, numpy_dtype
+from loomgrad.engine.realize import realize
+from loomgrad.engine.state import realized_value, storage_of
+from loomgrad.errors import ShapeError
+from loomgrad.ir.opcode import Ops
+from loomgrad.ir.uop import UOp
+from loomgrad.memory import Buffer
+from loomgrad.tensor.data import Nested, nested
+from loomgrad.tensor.random import Random
+
+if TYPE_CHECKING:
+    from numpy import generic
+    from numpy.typing import NDArray
+
+PRINTED_ELEMENTS = 32
+
+
+class Values(Random):
+    """What makes the machine compute."""
+
+    __slots__ = ()
+
+    def realize(self, *more: Self) -> Self:
+        """Compute this tensor and `more` together; the result is this tensor."""
+        pending = [tensor for tensor in (self, *more) if realized_value(tensor.uop) is None]
+        if pending:
+            results = realize([tensor.uop for tensor in pending])
+            for tensor, result in zip(pending, results, strict=True):
+                tensor._settle(result)
+        return self
+
+    def _settle(self, result: UOp) -> None:
+        """Let go of the history, unless gradients may need it."""
+        if self._tracked and not self._requires_grad:
+            return
+        self._former = weakref.ref(self.uop)
+        if self._requires_grad:
+            # Two leaves with equal values may have been given the same storage.
+            tag = self.uop.tag if self.uop.op is Ops.NOOP else None
+            result = result if tag is None else UOp(Ops.NOOP, (result,), None, tag)
+        self.uop = result
+
+    def _buffer(self) -> Buffer:
+        """The storage of the value, computed if it is not yet."""
+        if self.dtype.is_weak:
+            return self.cast(commit_dtype(self.dtype))._buffer()
+        found = storage_of(self.realize().uop)
+        assert found is not None, "a realised tensor has storage"
+        return found
+
+    @property
+    def is_realized(self) -> bool:
+        """Whether the value is in memory."""
+        return realized_value(self.uop) is not None
+
+    def data(self) -> memoryview:
+        """The bytes of the value, read-only, row by row."""
+        return self._buffer().as_memoryview()
+
+    def numpy(self) -> NDArray[generic]:
+        """The value as an array of NumPy: a read-only view of the tensor's own memory."""
+        import numpy
+
+        dtype = numpy_dtype(commit_dtype(self.dtype))
+        if 0 in self.shape:
+            return numpy.empty(self.shape, dtype)
+        return numpy.frombuffer(self.data(), dtype).reshape(self.shape)
+
+    def tolist(self) -> Nested:
+        """The value as nested lists of Python numbers; without axes, the number."""
+        if self.dtype.fmt is None:
+            return self.cast(dtypes.float32).tolist()
+        raw = b"" if 0 in self.shape else self.data()
+        return nested(struct.unpack(f"{self.numel()}{self.dtype.fmt}", raw), self.shape)
+
+    def item(self) -> Number:
+        """The one element, as a Python number.  Raises ShapeError if there is not just one."""
+        if self.numel() != 1:
+            raise ShapeError(
+                f"item() needs one element, shape {self.shape} has {self.numel()}",
+                fix="select one, e.g. x[0], or use tolist()",
+            )
+        value = self.reshape(()).tolist()
+        assert isinstance(value, (bool, int, float))
+        return value
+
+    def __bool__(self) -> bool:
+        if self.numel() != 1:
+            raise ShapeError(
+                f"the truth of a tensor of shape {self.shape} is ambiguous",
+                fix="use (x != 0).any() or .all(), or compare shapes and dtypes instead of values",
+            )
+        return bool(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __repr__(self) -> str:
+        facts = f"dtype={self.dtype.name}" + (", requires_grad=True" if self.requires_grad else "")
+        known = storage_of(self.uop)
+        small = self.numel() <= PRINTED_ELEMENTS and self.dtype.fmt is not None
+        if small and known is not None and (known.is_allocated or known.nbytes == 0):
+            return f"Tensor({self.tolist()}, {facts})"
+        state = "not computed" if known is None else "realised"
+        return f"<Tensor of shape {self.shape} on {self.device}, {facts}, {state}>"
