@@ -80,7 +80,9 @@ def check_order(passes: tuple[Pass, ...]) -> None:
         if missing:
             raise ValueError(f"pass {step.name} must come after {missing}")
         if before is not None and before.leaves is not step.takes:
-            raise ValueError(f"pass {step.name} takes {step.takes}, {before.name} leaves {before.leaves}")
+            raise ValueError(
+                f"pass {step.name} takes {step.takes}, {before.name} leaves {before.leaves}"
+            )
         done.add(step.name)
 
 

@@ -36,7 +36,8 @@ def commit(kernel: UOp, target: Target) -> UOp:
 def _fits(node: UOp) -> bool:
     if node.dtype is not dtypes.weakint:
         return True
-    return -_LIMIT <= node.vmin and node.vmax < _LIMIT
+    least, greatest = node.bounds
+    return least >= -_LIMIT and greatest < _LIMIT
 
 
 def _committed(node: UOp, sources: tuple[UOp, ...], index_dtype: DType) -> UOp:

@@ -76,9 +76,7 @@ def _reduce(node: UOp, value: UOp, lanes: list[UOp]) -> UOp:
     first = min(lanes.index(loop) for loop in unrolled)
     last = max(lanes.index(loop) for loop in unrolled)
     rank = len(lanes) - first
-    shape: Shape = tuple(
-        extent_of(loop) if loop in unrolled else 1 for loop in lanes[first:]
-    )
+    shape: Shape = tuple(extent_of(loop) if loop in unrolled else 1 for loop in lanes[first:])
     whole = broadcast((value.shape, shape))
     assert whole is not None and len(whole) == rank
     wide = _broadcast_to(value, whole)

@@ -37,5 +37,7 @@ def kernel_name(effect: UOp) -> str:
     order = effect.toposort()
     loops = [node for node in order if node.op is Ops.RANGE]
     loops.sort(key=lambda loop: (_ORDER.index(loop.arg.kind), loop.arg.axis))
-    head = "r" if any(loop.arg.kind in (AxisType.REDUCE, AxisType.UNROLL) for loop in loops) else "E"
+    head = (
+        "r" if any(loop.arg.kind in (AxisType.REDUCE, AxisType.UNROLL) for loop in loops) else "E"
+    )
     return "_".join([head, *(f"{loop.arg.kind.value}{extent_of(loop)}" for loop in loops)])

@@ -15,7 +15,9 @@ def report_run(
     values: list[UOp], kernels: list[CompiledKernel], scheduling: float, running: float
 ) -> None:
     """One line for all kernels of a realize."""
-    shapes = ", ".join(str(value.shape) for value in values[:4]) + (", ..." if len(values) > 4 else "")
+    shapes = ", ".join(str(value.shape) for value in values[:4]) + (
+        ", ..." if len(values) > 4 else ""
+    )
     print(
         f"realize {len(values)} {'value' if len(values) == 1 else 'values'} {shapes}: "
         f"{len(kernels)} kernels, scheduled in {scheduling * 1e3:.2f} ms, ran in {running * 1e3:.2f} ms",
@@ -35,6 +37,9 @@ def report_kernel(kernel: CompiledKernel, seconds: float) -> None:
         return
     if DEBUG.value >= 3:
         _seen.add(kernel.program.source)
-        print(f"    actions: {' '.join(kernel.actions) or 'none'}; compiled in {kernel.seconds * 1e3:.1f} ms", file=sys.stderr)
+        print(
+            f"    actions: {' '.join(kernel.actions) or 'none'}; compiled in {kernel.seconds * 1e3:.1f} ms",
+            file=sys.stderr,
+        )
     if DEBUG.value >= 4:
         print(kernel.program.source, file=sys.stderr)

@@ -54,7 +54,9 @@ def schedule_of(sink: UOp, inputs: int) -> Schedule:
 
 def _make(sink: UOp, inputs: int, device: str) -> Schedule:
     linear, outputs = sink.src[0], sink.src[1:]
-    buffers = list(dict.fromkeys(b for call in linear.src for b in call.src[1:] if b.op is Ops.BUFFER))
+    buffers = list(
+        dict.fromkeys(b for call in linear.src for b in call.src[1:] if b.op is Ops.BUFFER)
+    )
     number = {buffer: inputs + index for index, buffer in enumerate(buffers)}
     calls = tuple(
         Call(

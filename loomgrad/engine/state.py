@@ -19,7 +19,9 @@ _slots = itertools.count()
 _uniques = itertools.count()
 _values: WeakKeyDictionary[UOp, UOp] = WeakKeyDictionary()
 live_tensors: WeakSet[object] = WeakSet()
-MARKS = OpSet(Ops.NOOP, Ops.DETACH)  # a value of its own to gradients, the same value to the scheduler
+MARKS = OpSet(
+    Ops.NOOP, Ops.DETACH
+)  # a value of its own to gradients, the same value to the scheduler
 
 
 def next_slot() -> int:

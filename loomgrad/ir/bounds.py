@@ -10,11 +10,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from loomgrad.dtype import DType, dtypes
+from loomgrad.dtype import DType, cast_value, dtypes
 from loomgrad.ir.args import Invalid
 from loomgrad.ir.fold import floor_divide, shift
 from loomgrad.ir.opcode import Ops
-from loomgrad.dtype import cast_value
 
 if TYPE_CHECKING:
     from loomgrad.ir.uop import UOp

@@ -75,7 +75,7 @@ def source_indices(node: UOp, indices: Indices) -> tuple[Indices, UOp | None]:
             return tuple(ZERO for _ in source.shape), None
         return reshaped(indices, node.shape, source.shape), None
     if node.op is Ops.PERMUTE:
-        place = {axis: index for axis, index in zip(node.axes, indices, strict=True)}
+        place = dict(zip(node.axes, indices, strict=True))
         return tuple(place[axis] for axis in range(len(indices))), None
     if node.op is Ops.EXPAND:
         return indices[len(indices) - len(source.shape) :], None

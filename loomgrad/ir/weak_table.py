@@ -6,11 +6,10 @@ only if it is still the dead one, by the helper that the interpreter itself uses
 
 from __future__ import annotations
 
+from _weakref import _remove_dead_weakref  # type: ignore[attr-defined]  # not in typeshed
 from collections.abc import Hashable
 from typing import Any, Generic, TypeVar
 from weakref import ref
-
-from _weakref import _remove_dead_weakref  # type: ignore[attr-defined]  # not in typeshed
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")

@@ -1,8 +1,8 @@
 """Kernelize: each STAGE that is left becomes a buffer and a kernel that fills it.
 
-Needs: a ranged graph whose STAGEs are all to be stored.  Guarantees: SINK(LINEAR(CALL(SINK(...), buffers...)...), outputs...) in an
-order in which every kernel follows those it reads from.  In a kernel buffers are PARAMs numbered by first use with
-outputs first, and ranges are numbered from 0, so that equal kernels are one node.
+Needs: a ranged graph whose STAGEs are all to be stored.  Guarantees: SINK(LINEAR(CALL(SINK(...), buffers...)...),
+outputs...) in an order in which every kernel follows those it reads from.  In a kernel buffers are PARAMs numbered by
+first use with outputs first, and ranges are numbered from 0, so that equal kernels are one node.
 
 Before:  SINK(STAGE(v, i, j))
 After:   SINK(LINEAR(CALL(SINK(END(STORE(INDEX(P0, i*N+j), v), i, j)), y, x...)), y)

@@ -12,6 +12,7 @@ from loomgrad.ir.shape import size_of
 from loomgrad.ir.uop import UOp
 from loomgrad.target import Target
 
+
 def prepare(sink: UOp, target: Target) -> UOp:
     """The same outputs without reductions of nothing."""
     made: dict[UOp, UOp] = {}

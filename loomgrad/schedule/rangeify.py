@@ -113,9 +113,11 @@ class _Builder:
             check = ~(index < 0) & (index < size)
             inside = both(inside, check)
             found.append(index)
-        rest = place.indices[len(place.indices) - (len(table.shape) - len(found)) :] if len(
-            table.shape
-        ) > len(found) else ()
+        rest = (
+            place.indices[len(place.indices) - (len(table.shape) - len(found)) :]
+            if len(table.shape) > len(found)
+            else ()
+        )
         assert inside is not None
         value = self._staged(table, (*found, *rest), both(place.gate, inside))
         return UOp(Ops.WHERE, (simplify(inside), value, UOp.const(_zero(value))))

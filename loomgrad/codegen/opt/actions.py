@@ -29,7 +29,11 @@ class Action:
 
     def __str__(self) -> str:
         axis = ".".join(map(str, self.axis))
-        return f"{type(self).__name__}({axis}, {self.amount})" if self.amount else f"{type(self).__name__}()"
+        return (
+            f"{type(self).__name__}({axis}, {self.amount})"
+            if self.amount
+            else f"{type(self).__name__}()"
+        )
 
     def _loop(self, effect: UOp) -> UOp:
         for node in effect.toposort():
