@@ -135,15 +135,9 @@ def _session() -> _Session:
     return _Session(machine, builder, _pass_list(), identity)
 
 
-# The IR is vector code already: registers, common expressions, addresses and dead code are what is left to do.
-_PASSES = (
-    "sroa",
-    "simplify_cfg",
-    "instruction_combine",
-    "new_gvn",
-    "loop_rotate",
-    "dead_code_elimination",
-)
+# The IR is vector code whose invariant and repeated instructions were never written twice.  What is left: registers
+# for accumulators, simpler comparisons and selections, branches.
+_PASSES = ("sroa", "instruction_combine", "simplify_cfg")
 
 
 def _pass_list() -> binding.FunctionPassManager:

@@ -10,18 +10,17 @@ from __future__ import annotations
 
 import atexit
 import ctypes
-import math
 import os
 import platform
 import signal
 import sys
 import threading
 from collections.abc import Callable
-from pathlib import Path
 
 from loomgrad.backends.cpu.compiler import compile_and_load
 from loomgrad.backends.cpu.pool_ir import FIELDS, MACHINES, STATE_BYTES, pool_source
 from loomgrad.config import THREADS
+from loomgrad.target import available_processors
 
 # A worker without work spins for 1000 pauses, 15 to 50 microseconds, before it sleeps: the kernels of one step
 # follow each other faster than that.
@@ -149,18 +148,6 @@ class Pool:
                     self._workers += native.start_workers(threads - 1 - len(self._workers))
                     native.set_worker_count(len(self._workers))
                 self._threads = threads
-
-
-def available_processors() -> int:
-    """How many processors this process may use: its affinity mask, and its share of them in a container."""
-    if sys.platform != "linux":
-        return os.cpu_count() or 1
-    allowed = len(os.sched_getaffinity(0))
-    try:
-        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text(encoding="ascii").split()
-    except (OSError, ValueError):
-        return allowed
-    return allowed if quota == "max" else min(allowed, math.ceil(int(quota) / int(period)))
 
 
 def _address_of(symbol: str) -> int:
