@@ -10,7 +10,7 @@ from typing import Self
 from loomgrad.engine.state import live_tensors
 from loomgrad.errors import GradientError, ShapeError
 from loomgrad.ir.uop import UOp
-from loomgrad.rules.gradient import gradients
+from loomgrad.rules.differentiate import gradients
 from loomgrad.tensor.assignment import Assignment
 from loomgrad.tensor.core import recording
 
