@@ -126,10 +126,6 @@ def _floor_divide(a: Array, b: Array) -> Array:
 
 
 def _floor_modulo(a: Array, b: Array) -> Array:
-    return a - _floor_divide(a, b) * b if a.dtype.kind == "u" else _signed_modulo(a, b)
-
-
-def _signed_modulo(a: Array, b: Array) -> Array:
     import numpy as np
 
     return np.where(b == 0, 0, np.remainder(a, np.where(b == 0, 1, b))).astype(a.dtype)
