@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from loomgrad.ir.opcode import Ops
 from loomgrad.ir.simplify import simplify
+from loomgrad.ir.substitute import substitute
 from loomgrad.ir.uop import UOp
 from loomgrad.rules.sums import Sum, constant_of, is_index, sum_of
 
@@ -92,10 +93,10 @@ def _under(node: UOp, bound: Bound) -> UOp:
     sign = total.terms[pivot]
     rest = total.without(pivot)
     term = sum_of(free).plus(rest, -1).scaled(sign).build()
-    guess = simplify(substituted(node, {pivot: term}))
+    guess = simplify(substitute(node, {pivot: term}))
     if free.op is not Ops.CONST:
         value = total.shifted(-bound.low).build()
-        guess = simplify(substituted(guess, {free.src[0] if free.op is Ops.ADD else free: value}))
+        guess = simplify(substitute(guess, {free.src[0] if free.op is Ops.ADD else free: value}))
     return guess if len(guess.toposort()) < len(below) else node
 
 
@@ -111,12 +112,3 @@ def _loop_over(bound: Bound) -> UOp:
         return UOp.const(bound.low)
     loop = UOp.range(bound.high - bound.low + 1, -1)
     return UOp(Ops.ADD, (loop, UOp.const(bound.low))) if bound.low else loop
-
-
-def substituted(node: UOp, replacements: Mapping[UOp, UOp]) -> UOp:
-    """`node` with others in place of some nodes below it."""
-    made: dict[UOp, UOp] = dict(replacements)
-    for part in node.toposort(gate=lambda part: part not in replacements):
-        if part not in made:
-            made[part] = part.replace(src=tuple(made[source] for source in part.src))
-    return made[node]

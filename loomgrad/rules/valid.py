@@ -24,12 +24,11 @@ from loomgrad.rules.gates import (
     conjunction,
     simplify_under,
 )
-from loomgrad.rules.sums import is_index
 
 INVALID = UPat(Ops.CONST, arg=Invalid, name="invalid")
 a, b = UPat.var("a", dtypes.bool), UPat.var("b", dtypes.bool)
-i, j = UPat.var("i", dtypes.weakint), UPat.var("j", dtypes.weakint)
-GATED = UPat(Ops.WHERE, dtypes.weakint, (UPat.var("gate"), UPat.var("i"), INVALID), name="gated")
+i, j = UPat.var("i", dtypes.is_int), UPat.var("j", dtypes.is_int)
+GATED = UPat(Ops.WHERE, dtypes.is_int, (UPat.var("gate"), UPat.var("i"), INVALID), name="gated")
 
 # fmt: off
 # ruff: noqa: E501
@@ -62,11 +61,11 @@ def move_gate_outward(node: UOp) -> UOp | None:
         return None
     gate, index, invalid = node.src[place].src
     inside = node.replace(src=(*node.src[:place], index, *node.src[place + 1 :]))
-    return UOp(Ops.WHERE, (gate, inside, invalid)) if is_index(node) else inside
+    return UOp(Ops.WHERE, (gate, inside, invalid)) if node.dtype.is_int else inside
 
 
 def _is_gated(node: UOp) -> bool:
-    return node.op is Ops.WHERE and node.src[2].arg is Invalid and is_index(node)
+    return node.op is Ops.WHERE and node.src[2].arg is Invalid
 
 
 @rewrites(GATED)

@@ -16,7 +16,8 @@ from loomgrad.ir.rule import Rule, rewrites
 from loomgrad.ir.uop import UOp
 
 x, y, z = UPat.var("x"), UPat.var("y"), UPat.var("z")
-a, b, t = UPat.var("a", dtypes.bool), UPat.var("b", dtypes.bool), UPat.var("t", dtypes.bool)
+t = UPat.var("t")
+a, b = UPat.var("a", dtypes.bool), UPat.var("b", dtypes.bool)
 
 # fmt: off
 # ruff: noqa: E501
@@ -26,14 +27,15 @@ CHOICE = rules("where",
     Rule("false",      UPat.const(False).where(x, y),    y,                                             why="by definition"),
     Rule("same",       b.where(x, x),                    x,                                             why="both arms agree"),
     Rule("not",        (~b).where(x, y),                 b.where(y, x),          valid(y),              why="swap arms; Invalid must stay in the else arm"),
+    Rule("ne",         x.ne(y).where(z, t),              x.eq(y).where(t, z),    valid(t),               why="swap arms; NaN differs, and equals nothing"),
     Rule("nest.true",  b.where(b.where(x, y), z),        b.where(x, z),                                 why="inside the true arm b holds"),
     Rule("nest.false", b.where(x, b.where(y, z)),        b.where(x, z),                                 why="inside the false arm b does not hold"),
     Rule("and",        a.where(b.where(x, y), y),        (a & b).where(x, y),                           why="x only where both hold"),
     Rule("or",         a.where(x, b.where(x, y)),        (a | b).where(x, y),                           why="x where either holds"),
     Rule("bool",       b.where(True, False),             b,                                             why="by cases"),
     Rule("bool.not",   b.where(False, True),             ~b,                                            why="by cases"),
-    Rule("bool.and",   b.where(t, False),                b & t,                  valid(t),              why="by cases"),
-    Rule("bool.or",    b.where(True, t),                 b | t,                  valid(t),              why="by cases"),
+    Rule("bool.and",   b.where(a, False),                b & a,                  valid(a),              why="by cases"),
+    Rule("bool.or",    b.where(True, a),                 b | a,                  valid(a),              why="by cases"),
 )
 
 LOGIC = rules("logic",
@@ -53,7 +55,7 @@ LOGIC = rules("logic",
     Rule("or.not",     b | ~b,                           True,                                          why="excluded middle"),
     Rule("ne.self",    b.ne(b),                          False,                                         why="by cases"),
     Rule("eq.self",    b.eq(b),                          True,                                          why="by cases"),
-    Rule("eq.not",     (~b).eq(t),                       b.ne(t),                                       why="by cases"),
+    Rule("eq.not",     (~b).eq(a),                       b.ne(a),                                       why="by cases"),
     Rule("de.morgan",  (~a) & (~b),                      ~(a | b),                                      why="de Morgan, with one negation less"),
     Rule("de.morgan2", (~a) | (~b),                      ~(a & b),                                      why="de Morgan, with one negation less"),
 )
