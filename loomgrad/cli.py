@@ -35,10 +35,18 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     info = commands.add_parser("info", help="versions, this machine's devices, settings")
     info.set_defaults(run=_info)
+    demo = commands.add_parser("demo", help="train on handwritten digits and show the result")
+    demo.set_defaults(run=_demo)
     about = commands.add_parser("explain", help="what an error code means and what to do")
     about.add_argument("code", metavar="CODE", help="for example LG211")
     about.set_defaults(run=lambda options: [explain(options.code)])
     return parser
+
+
+def _demo(_: argparse.Namespace) -> list[str]:
+    from loomgrad.nn.demo import report, run
+
+    return report(run())
 
 
 def _info(_: argparse.Namespace) -> list[str]:

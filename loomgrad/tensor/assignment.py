@@ -37,7 +37,7 @@ class Assignment(Values):
         node = new.expand(self.shape)
         self._former = None
         if self._requires_grad:
-            self.uop = unique(node.detach()._node)
+            self.uop = unique(node.detach().uop if node._tracked else node.uop)
         else:
             self.uop, self._tracked = node._node, node._tracked
         return self
@@ -46,7 +46,7 @@ class Assignment(Values):
         if isinstance(value, (bool, int, float)):
             if not holds(self.dtype, value) and not self.dtype.is_float:
                 raise DTypeError(f"{value} is no {self.dtype.name}", fix="cast the tensor first")
-            return type(self).full((), value, self.dtype, device=self.device)
+            return type(self).in_memory(value, self.dtype, self.device)
         new = value if isinstance(value, type(self)) else type(self)(value, device=self.device)
         if new.dtype is self.dtype:
             return new

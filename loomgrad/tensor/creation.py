@@ -60,6 +60,18 @@ class Creation(Functional):
             self._fill(uop if dtype is None or uop.dtype is dtype else uop.cast(dtype), place)
         self.requires_grad = requires_grad
 
+    @classmethod
+    def in_memory(
+        cls, data: object, dtype: DType = dtypes.default_float, device: str | None = None
+    ) -> Self:
+        """As `Tensor(data)`, but also a single number is storage.
+
+        `Tensor(0.1)` is a constant of the programs that use it: another number is another program.
+        """
+        place = Device.canonicalize(device)
+        values, shape = flattened(data)
+        return cls._of(storage(shape, dtype, place, packed(values, dtype)), place)
+
     # ---- constants
 
     @classmethod

@@ -1,0 +1,150 @@
+"""The demo: a small network learns to read handwritten digits, on kernels compiled for this machine."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from statistics import median
+from time import perf_counter
+
+from loomgrad.memory import GlobalCounters
+from loomgrad.nn.datasets import digits, shuffled
+from loomgrad.nn.optim import Adam, Optimizer
+from loomgrad.tensor import Tensor, no_grad
+
+SEED = 42
+STEPS = 420
+BATCH = 64
+HIDDEN = 128
+PIXELS, CLASSES = 64, 10
+WIDTH = 8
+SHADES = " ░▒▓█"
+SHOWN = 6
+
+
+class Network:
+    """Pixels to 128 hidden units to 10 scores."""
+
+    def __init__(self) -> None:
+        self.w1, self.b1 = _layer(PIXELS, HIDDEN)
+        self.w2, self.b2 = _layer(HIDDEN, CLASSES)
+        Tensor.realize(*self.parameters)
+
+    @property
+    def parameters(self) -> list[Tensor]:
+        """What is learnt."""
+        return [self.w1, self.b1, self.w2, self.b2]
+
+    def __call__(self, pixels: Tensor) -> Tensor:
+        """The scores of the ten digits.
+
+        **Shapes** pixels: (n, 64) -> (n, 10)
+        """
+        hidden = (pixels @ self.w1 + self.b1).relu()
+        return hidden @ self.w2 + self.b2
+
+
+def _layer(inputs: int, outputs: int) -> tuple[Tensor, Tensor]:
+    """Weights and bias, uniform within the inverse root of the number of inputs."""
+    bound = 1 / math.sqrt(inputs)
+    weight = Tensor.uniform(inputs, outputs, low=-bound, high=bound, requires_grad=True)
+    return weight, Tensor.uniform(outputs, low=-bound, high=bound, requires_grad=True)
+
+
+@dataclass
+class Outcome:
+    """What a training run gave."""
+
+    predictions: list[int]
+    labels: list[int]
+    images: list[list[float]]
+    losses: list[float] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)  # of each step
+    kernels: int = 0  # per step
+
+    @property
+    def accuracy(self) -> float:
+        """The percentage of held-out digits that were read right."""
+        right = sum(p == label for p, label in zip(self.predictions, self.labels, strict=True))
+        return 100 * right / len(self.labels)
+
+
+def batches(steps: int) -> list[tuple[Tensor, Tensor]]:
+    """Minibatches in memory, each pass through the training digits in another order."""
+    train_x, train_y, _, _ = digits()
+    order = _endless_order(len(train_x))
+    picks = [[next(order) for _ in range(BATCH)] for _ in range(steps)]
+    return [(Tensor(train_x[pick]), Tensor(train_y[pick])) for pick in picks]
+
+
+def _endless_order(count: int) -> Iterator[int]:
+    seed = SEED
+    while True:
+        yield from shuffled(count, seed)
+        seed += 1
+
+
+def train_step(network: Network, optimizer: Optimizer, x: Tensor, y: Tensor) -> Tensor:
+    """One step: the loss, its gradients and the new parameters, computed together."""
+    optimizer.zero_grad()
+    loss = network(x).cross_entropy(y).backward()
+    return loss.realize(*optimizer.schedule_step())
+
+
+def run(steps: int = STEPS) -> Outcome:
+    """Train with a fixed seed and read the held-out quarter."""
+    from tqdm import tqdm
+
+    Tensor.manual_seed(SEED)
+    network = Network()
+    optimizer = Adam(network.parameters, lr=0.002)
+    outcome = Outcome([], [], [])
+    progress = tqdm(batches(steps), desc="training", unit="step", dynamic_ncols=True)
+    with Tensor.train():
+        for x, y in progress:
+            start, before = perf_counter(), GlobalCounters.kernel_count
+            loss = train_step(network, optimizer, x, y)
+            outcome.seconds.append(perf_counter() - start)
+            outcome.kernels = GlobalCounters.kernel_count - before
+            outcome.losses.append(float(loss))
+            progress.set_postfix_str(f"loss {outcome.losses[-1]:.3f}", refresh=False)
+    _read_held_out(network, outcome)
+    return outcome
+
+
+@no_grad()
+def _read_held_out(network: Network, outcome: Outcome) -> None:
+    _, _, test_x, test_y = digits()
+    outcome.predictions = [int(guess) for guess in network(Tensor(test_x)).argmax(1)]
+    outcome.labels = test_y.tolist()
+    outcome.images = test_x.tolist()
+
+
+def report(outcome: Outcome) -> list[str]:
+    """The outcome in lines of text."""
+    return [
+        "",
+        *_drawing(outcome),
+        "",
+        f"accuracy {outcome.accuracy:.1f}% on {len(outcome.labels)} held-out digits",
+        f"first step {outcome.seconds[0] * 1e3:.0f} ms (it compiles), "
+        f"then {median(outcome.seconds[1:]) * 1e3:.2f} ms per step, {outcome.kernels} kernels per step",
+    ]
+
+
+def _drawing(outcome: Outcome) -> list[str]:
+    """Some held-out digits side by side, a mistake among them if there is one."""
+    wrong = [i for i, p in enumerate(outcome.predictions) if p != outcome.labels[i]][:1]
+    chosen = [i for i in range(len(outcome.labels)) if i not in wrong][: SHOWN - len(wrong)] + wrong
+    rows = ["   ".join(_row(outcome.images[i], row) for i in chosen) for row in range(WIDTH)]
+    captions = "   ".join(
+        f"read {outcome.predictions[i]}, is {outcome.labels[i]}".center(2 * WIDTH) for i in chosen
+    )
+    return [*rows, captions]
+
+
+def _row(pixels: list[float], row: int) -> str:
+    """One row of a digit; two characters make a square."""
+    line = pixels[row * WIDTH : (row + 1) * WIDTH]
+    return "".join(SHADES[round(ink * (len(SHADES) - 1))] * 2 for ink in line)
