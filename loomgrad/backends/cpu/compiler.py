@@ -232,7 +232,7 @@ def _try_link(
     from llvmlite import binding
 
     session = _session()
-    if session.linker.links == _LINKS_PER_LINKER:
+    if session.linker.links >= _LINKS_PER_LINKER:
         session.linker = _new_linker()
     linker = session.linker
     linker.links += 1

@@ -28,6 +28,9 @@ SPIN = 1000
 # More chunks than threads even out what the threads do besides; few enough that claiming them costs nothing.
 CHUNKS_PER_THREAD = 4
 
+# The address of an argument block, or the block.
+Arguments = int | ctypes.Array[ctypes.c_void_p]
+
 MACHINE = MACHINES.get(platform.machine()) if sys.platform == "linux" else None
 
 
@@ -45,7 +48,7 @@ class _Native:
         prototype = ctypes.CFUNCTYPE(
             None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64
         )
-        self.launch: Callable[[int, int, int, int], None] = prototype(self.launch_address)
+        self.launch: Callable[[int, Arguments, int, int], None] = prototype(self.launch_address)
 
     def clear_state(self) -> None:
         """Back to no workers and no launch; only while no worker lives."""
@@ -93,7 +96,7 @@ class Pool:
         self._threads = 0  # how many have been asked for at most
         self._available = 0  # how many THREADS=0 means, once known
 
-    def launch(self, function: int, arguments: int, extent: int) -> None:
+    def launch(self, function: int, arguments: Arguments, extent: int) -> None:
         """Call `function(arguments, lo, hi)` for intervals that together are [0, extent).
 
         The calling thread takes part and returns after the last.  If the launch of another thread has the workers,
