@@ -31,7 +31,7 @@ def same_number(a: Any, b: Any) -> bool:
     """Equality that tells zeros apart by sign and takes all NaNs for one."""
     if a == b:
         return a != 0 or math.copysign(1.0, a) == math.copysign(1.0, b)
-    return bool(a != a and b != b)
+    return a != a and b != b  # type: ignore[no-any-return]
 
 
 def is_literal(node: UOp, literal: Number) -> bool:
@@ -40,6 +40,8 @@ def is_literal(node: UOp, literal: Number) -> bool:
     True and False are bools only.  An int is itself in any number type (-1 is 255 in uint8, 0 is 0.0 in a
     float).  A float is a float, or the weak int that stands for it beside one.
     """
+    if node.op is Ops.CONST and type(node.arg) is type(literal):
+        return same_number(node.arg, literal)
     if not is_constant(node):
         return False
     dtype = node.dtype

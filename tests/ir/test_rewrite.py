@@ -232,7 +232,7 @@ def test_only_nodes_replace_nodes(walk: bool) -> None:
 def chain(length: int) -> UOp:
     node = i
     for number in range(length):
-        node = node + (number % 7)
+        node = node + (number % 7 + 1)
     return node
 
 
@@ -256,18 +256,18 @@ def test_doubled_graphs_in_linear_time() -> None:
     assert substitute_ranges(node, {i: j}).ranges == {j}
 
 
-def test_speed_without_matches() -> None:
+def test_a_visit_without_a_match_costs_a_few_steps_of_a_plain_walk() -> None:
     deep = chain(30_000)
-    best = min(_seconds(lambda: graph_rewrite(deep, FOLD)) for _ in range(3))
-    assert len(deep.toposort()) / best > 50_000, (
-        "visits per second; several times that when undisturbed"
-    )
+    ratios = [
+        _seconds(lambda: graph_rewrite(deep, FOLD)) / _seconds(deep.toposort) for _ in range(5)
+    ]
+    assert min(ratios) < 9, "it is about 3"
 
 
 def _seconds(run: Callable[[], object]) -> float:
-    start = time.perf_counter()
+    start = time.process_time()
     run()
-    return time.perf_counter() - start
+    return time.process_time() - start
 
 
 # ---- substitution
