@@ -9,11 +9,12 @@ A multiplication under a float sum is contracted into MULACC, which rounds once 
 
 from __future__ import annotations
 
+from loomgrad.codegen.expand import lanes_of_shape
 from loomgrad.ir.args import AddrSpace, ParamArg, ReduceArg
 from loomgrad.ir.movement import ungated
 from loomgrad.ir.opcode import GroupOp, Op, Ops
 from loomgrad.ir.ops import identity_element
-from loomgrad.ir.shape import size_of
+from loomgrad.ir.shape import broadcast, size_of
 from loomgrad.ir.uop import UOp
 from loomgrad.target import Target
 
@@ -70,9 +71,9 @@ def _accumulator(reduce: UOp, number: int) -> UOp:
 
 def _load(index: UOp) -> UOp:
     position, gate = ungated(index.src[1])
-    plain = index.src[0].index(position)
     if gate is None:
-        return plain.load()
+        return index.src[0].index(position).load()
+    plain = index.src[0].index(_as_wide(position, gate))
     return plain.load(plain.const_like(False if index.dtype.is_bool else 0), gate)
 
 
@@ -81,5 +82,13 @@ def _store(store: UOp) -> UOp:
     if target.op is not Ops.INDEX:
         return store
     position, gate = ungated(target.src[1])
-    plain = target.src[0].index(position)
-    return plain.store(value) if gate is None else plain.store(value, gate)
+    if gate is None:
+        return target.src[0].index(position).store(value)
+    return target.src[0].index(_as_wide(position, gate)).store(value, gate)
+
+
+def _as_wide(position: UOp, gate: UOp) -> UOp:
+    """The position with at least the lanes of its gate."""
+    shape = broadcast((position.shape, gate.shape))
+    assert shape is not None
+    return lanes_of_shape(position, shape)

@@ -79,11 +79,19 @@ def _reduce(node: UOp, value: UOp, lanes: list[UOp]) -> UOp:
     shape: Shape = tuple(extent_of(loop) if loop in unrolled else 1 for loop in lanes[first:])
     whole = broadcast((value.shape, shape))
     assert whole is not None and len(whole) == rank
-    wide = _broadcast_to(value, whole)
-    return UOp(Ops.REDUCE, (wide, *loops), ReduceArg(node.arg.op, last - first + 1))
+    wide = lanes_of_shape(value, whole)
+    folded = UOp(Ops.REDUCE, (wide, *loops), ReduceArg(node.arg.op, last - first + 1))
+    return folded.reshape(without_leading_ones(folded.shape))
 
 
-def _broadcast_to(value: UOp, shape: Shape) -> UOp:
+def without_leading_ones(shape: Shape) -> Shape:
+    """A lane shape in its shortest form: broadcasting adds leading axes of size 1 anyway."""
+    while shape and shape[0] == 1:
+        shape = shape[1:]
+    return shape
+
+
+def lanes_of_shape(value: UOp, shape: Shape) -> UOp:
     """A value with exactly this lane shape."""
     padded = (1,) * (len(shape) - len(value.shape)) + value.shape
     if padded == shape:
