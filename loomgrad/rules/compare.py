@@ -50,10 +50,10 @@ COMPARE_LAWS = rules("compare",
 def normalize_comparison(node: UOp, a: UOp, b: UOp) -> UOp | None:
     """Before: i * 4 + j < k * 4 + 8, with 0 <= j < 4.   After: i < k + 2.   Because: it is about one difference."""
     difference = _reduced(node.op, recombined(sum_of(a).plus(sum_of(b), -1)))
-    decided = _decided(node.op, difference)
-    if decided is None:
-        return fit(_sides(node.op, difference), node)
-    return fit(UOp.const(decided), node)
+    if _unequal(node.op, difference):
+        return fit(UOp.const(node.op is Ops.CMPNE), node)
+    answer = decided(node.op, difference.bounds)
+    return fit(_sides(node.op, difference) if answer is None else UOp.const(answer), node)
 
 
 @rewrites(UPat(Ops.CMPNE, src=[UPat(Ops.CMPLT, name="less"), UPat.const(True)]))
@@ -65,18 +65,22 @@ def negate_order(node: UOp, less: UOp) -> UOp | None:
     return fit(_sides(Ops.CMPLT, sum_of(b).plus(sum_of(a), -1).shifted(-1)), node)
 
 
-def _decided(op: Op, difference: Sum) -> bool | None:
-    """The comparison of a difference with 0, if it is the same everywhere."""
-    bounds = difference.bounds
+def decided(op: Op, bounds: tuple[int, int] | None) -> bool | None:
+    """The comparison with 0 of what lies within `bounds`, if it is the same everywhere."""
     if bounds is None:
         return None
     low, high = bounds
     if op is Ops.CMPLT:
         return high < 0 if high < 0 or low >= 0 else None
-    factor = difference.common_factor
-    if low > 0 or high < 0 or (factor and difference.constant % factor):
+    if low > 0 or high < 0:
         return op is Ops.CMPNE
     return op is Ops.CMPEQ if low == high else None
+
+
+def _unequal(op: Op, difference: Sum) -> bool:
+    """Whether a difference is never 0 because its constant is no multiple of what all terms are."""
+    factor = difference.common_factor
+    return op is not Ops.CMPLT and factor > 1 and difference.constant % factor != 0
 
 
 def _reduced(op: Op, difference: Sum) -> Sum:

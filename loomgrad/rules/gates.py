@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from loomgrad.ir.opcode import Ops
+from loomgrad.ir.opcode import GroupOp, Ops, OpSet
 from loomgrad.ir.simplify import simplify
 from loomgrad.ir.substitute import substitute
 from loomgrad.ir.uop import UOp
+from loomgrad.rules.compare import decided
 from loomgrad.rules.sums import Sum, constant_of, is_index, sum_of
 
 MOST_CLAUSES = 16
+# Without one of these an index is linear, and no bound makes it simpler.
+_BENDING = OpSet(*GroupOp.Division, *GroupOp.Comparison, Ops.WHERE, Ops.MAX)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +82,33 @@ def simplify_under(node: UOp, bounds: Iterable[Bound]) -> UOp | None:
     for bound in bounds:
         if bound.low > bound.high:
             return None
-        node = _under(node, bound)
+        if bound.expression.vmin > bound.expression.vmax:
+            continue
+        answer = _decided_under(node, bound)
+        node = _under(node, bound) if answer is None else UOp.const(answer)
     return node
 
 
+def _decided_under(node: UOp, bound: Bound) -> bool | None:
+    """A comparison of a + k*x with 0, by the interval of a and the bound on x."""
+    if node.op not in GroupOp.Comparison or not (is_index(node.src[0]) and is_index(node.src[1])):
+        return None
+    difference = sum_of(node.src[0]).plus(sum_of(node.src[1]), -1)
+    part = sum_of(bound.expression)
+    term, factor = next(iter(part.terms.items()), (node, 1))
+    times, left_over = divmod(difference.terms.get(term, 0), factor)
+    rest = difference.plus(part, -times).bounds
+    if not times or left_over or rest is None:
+        return None
+    ends = sorted((times * bound.low, times * bound.high))
+    return decided(node.op, (rest[0] + ends[0], rest[1] + ends[1]))
+
+
 def _under(node: UOp, bound: Bound) -> UOp:
-    total = sum_of(bound.expression)
     below = set(node.toposort())
+    total = sum_of(bound.expression)
     pivot = _pivot(total, below)
-    if pivot is None or bound.expression.vmin > bound.expression.vmax:
+    if pivot is None or not any(part.op in _BENDING for part in below if part is not node):
         return node
     free = _loop_over(bound)
     sign = total.terms[pivot]
