@@ -139,6 +139,9 @@ class OpSet(frozenset[Op]):
             made.mask |= member.bit
         return made
 
+    def __reduce__(self) -> tuple[object, tuple[Op, ...]]:
+        return OpSet, tuple(sorted(self))
+
 
 class GroupOp:
     """Named sets of operations."""

@@ -27,10 +27,10 @@ class WeakTable(Generic[Key, Value]):
 
     def __init__(self) -> None:
         self.entries: dict[Key, _Entry] = {}
-        entries = self.entries
+        entries, remove = self.entries, _remove_dead_weakref  # globals are gone at interpreter exit
 
         def forget(entry: _Entry) -> None:
-            _remove_dead_weakref(entries, entry.key)
+            remove(entries, entry.key)
 
         self._forget = forget
 
