@@ -33,14 +33,14 @@ def access_faults(order: list[UOp]) -> tuple[list[tuple[str, UOp]], int]:
 
 
 def _accesses(order: list[UOp]) -> list[tuple[UOp, UOp | None]]:
-    """Each INDEX of flat storage with the gate of the LOAD or STORE that uses it, if there is one."""
-    gates: dict[UOp, UOp | None] = {}
+    """Each INDEX of flat storage with the gate of each LOAD or STORE that uses it; None where it is bare."""
+    found: dict[tuple[UOp, UOp | None], None] = {}
     for node in order:
-        if node.op is Ops.INDEX and len(node.src) == 2 and storage_below(node.src[0]) is not None:
-            gates[node] = None
-        elif node.op in (Ops.LOAD, Ops.STORE) and len(node.src) > 2 and node.src[0] in gates:
-            gates[node.src[0]] = node.src[2]
-    return list(gates.items())
+        gate = node.src[2] if node.op in (Ops.LOAD, Ops.STORE) and len(node.src) > 2 else None
+        for position, source in enumerate(node.src):
+            if source.op is Ops.INDEX and len(source.src) == 2 and storage_below(source.src[0]):
+                found[source, gate if position == 0 else None] = None
+    return list(found)
 
 
 def _proved(index: UOp, gate: UOp | None, size: int) -> bool:
