@@ -47,7 +47,8 @@ SCHEDULE_PASSES = (
     Pass("rangeify",    rangeify,    Level.TENSOR,  Level.RANGED,  "turns movement into index arithmetic; STAGE marks what may be stored",   ("prepare",)),
     Pass("collapse",    collapse,    Level.RANGED,  Level.RANGED,  "removes loops of reductions that pick or count",                         ("rangeify",)),
     Pass("fuse",        fuse,        Level.RANGED,  Level.RANGED,  "inlines each STAGE that is cheaper to compute than to store",            ("collapse",)),
-    Pass("kernelize",   kernelize,   Level.RANGED,  Level.KERNEL,  "cuts the graph into kernels at the STAGEs that are left",                ("fuse",)),
+    Pass("collapse_2",  collapse,    Level.RANGED,  Level.RANGED,  "the same for reductions whose operands fuse has inlined",                ("fuse",)),
+    Pass("kernelize",   kernelize,   Level.RANGED,  Level.KERNEL,  "cuts the graph into kernels at the STAGEs that are left",                ("collapse_2",)),
 )
 KERNEL_PASSES = (
     Pass("merge_loops", merge_loops, Level.KERNEL,  Level.KERNEL,  "makes adjacent loops one where that needs no division"),

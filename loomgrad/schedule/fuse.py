@@ -14,12 +14,10 @@ from dataclasses import dataclass
 
 from loomgrad.ir.args import AxisType
 from loomgrad.ir.estimate import Estimate, estimate
-from loomgrad.ir.movement import both, gated, ungated
 from loomgrad.ir.opcode import Ops
 from loomgrad.ir.shape import extent_of, size_of
-from loomgrad.ir.simplify import simplify
-from loomgrad.ir.substitute import substitute_ranges
 from loomgrad.ir.uop import UOp
+from loomgrad.schedule.inline import inline_stages
 from loomgrad.target import Target
 
 MOST_SITES = 24
@@ -54,7 +52,7 @@ def fuse(sink: UOp, target: Target) -> UOp:
         for used, site in _sites_in(stage):
             placed = {site} if keep else {_through(site, stage, outer) for outer in sites[stage]}
             sites[used] |= placed
-    return _inline(sink, inlined)
+    return inline_stages(sink, inlined)
 
 
 def _sites_in(stage: UOp) -> list[tuple[UOp, Site]]:
@@ -144,47 +142,3 @@ def _stands_outside(site: Site) -> bool:
 
 def _body(stage: UOp) -> list[UOp]:
     return stage.src[0].toposort(gate=lambda node: node.op is not Ops.STAGE)
-
-
-def _inline(sink: UOp, inlined: set[UOp]) -> UOp:
-    """Rebuilds the graph with the chosen STAGEs replaced by their values."""
-    made: dict[UOp, UOp] = {}
-    for node in sink.toposort():
-        sources = tuple(made[source] for source in node.src)
-        if node.op is Ops.INDEX and node.src[0] in inlined:
-            made[node] = _value_at(sources[0], sources[1:])
-        else:
-            made[node] = node if sources == node.src else node.replace(src=sources)
-    return simplify(made[sink])
-
-
-def _value_at(stage: UOp, indices: tuple[UOp, ...]) -> UOp:
-    """The value of a STAGE at indices.  Where a gate is false its loads read nothing."""
-    gate: UOp | None = None
-    plain: list[UOp] = []
-    for index in indices:
-        inner, own = ungated(index)
-        plain.append(inner)
-        gate = both(gate, own)
-    mapping = dict(zip(stage.src[1:], plain, strict=True))
-    value = substitute_ranges(stage.src[0], mapping)
-    return value if gate is None else _gate_loads(value, gate)
-
-
-def _gate_loads(value: UOp, gate: UOp) -> UOp:
-    """`value` with a gate on each of its loads."""
-    made: dict[UOp, UOp] = {}
-    for node in value.toposort(gate=lambda n: n.op is not Ops.STAGE):
-        if node.op is Ops.STAGE:
-            made[node] = node
-            continue
-        sources = tuple(made[source] for source in node.src)
-        if node.op is Ops.INDEX:
-            indices = []
-            for index in sources[1:]:
-                inner, own = ungated(index)
-                indices.append(gated(inner, both(gate, own)))
-            made[node] = sources[0].index(*indices)
-        else:
-            made[node] = node if sources == node.src else node.replace(src=sources)
-    return made[value]
