@@ -16,11 +16,12 @@ from loomgrad.rules.compare import COMPARE
 from loomgrad.rules.divmod import DIVMOD
 from loomgrad.rules.fold import FOLD
 from loomgrad.rules.index import INDEX
+from loomgrad.rules.lift_cast import LIFT_CAST
 from loomgrad.rules.valid import GATES, VALID
 from loomgrad.rules.where import WHERE
 
 # GATES comes first: a law like x * 0 = 0 must not lose a gate.  CANONICAL orders what the laws have settled.
-SYMBOLIC = GATES + FOLD + CAST + INDEX + ARITH + DIVMOD + COMPARE + WHERE + CANONICAL + VALID
+SYMBOLIC = GATES + FOLD + CAST + LIFT_CAST + INDEX + ARITH + DIVMOD + COMPARE + WHERE + CANONICAL + VALID
 
 
 def _simplified(node: UOp) -> UOp:
