@@ -36,6 +36,8 @@ def _accesses(order: list[UOp]) -> list[tuple[UOp, UOp | None]]:
     """Each INDEX of flat storage with the gate of each LOAD or STORE that uses it; None where it is bare."""
     found: dict[tuple[UOp, UOp | None], None] = {}
     for node in order:
+        if node.op is Ops.LINEAR:  # lists its nodes, uses none
+            continue
         gate = node.src[2] if node.op in (Ops.LOAD, Ops.STORE) and len(node.src) > 2 else None
         for position, source in enumerate(node.src):
             if source.op is Ops.INDEX and len(source.src) == 2 and storage_below(source.src[0]):

@@ -6,9 +6,9 @@ import time
 
 from loomgrad.dtype import dtypes
 from loomgrad.ir.args import AxisType
+from loomgrad.ir.counting import counting
 from loomgrad.ir.opcode import Ops
 from loomgrad.ir.shape import extent_of
-from loomgrad.ir.uop import UOp
 
 from tests.schedule.lowering import Inputs, kernels_of, matmul, stores_of
 
@@ -82,24 +82,12 @@ def test_equal_kernels_are_one_node() -> None:
 def test_one_hot_selection_has_no_loop_over_the_classes() -> None:
     new = Inputs()
     logits, labels = new(128, 1000), new(128, dtype=dtypes.int32)
-    classes = UOp.const(1)._move(Ops.EXPAND, None, (1000, 1000)).cast(dtypes.int32)
-    lower = classes.shrink(((0, 1000), (0, 1000)))
-    assert lower.shape == (1000, 1000)
-    counting = _counting(1000)
-    hit = labels.reshape(128, 1).eq(counting.reshape(1, 1000))
+    classes = counting(1000)
+    hit = labels.reshape(128, 1).eq(classes.reshape(1, 1000))
     (kernel,) = kernels_of(hit.where(logits, 0).sum(1))
     loops = [n for n in kernel.toposort() if n.op is Ops.RANGE]
     assert [extent_of(loop) for loop in loops] == [128]
     assert all(loop.arg.kind is not AxisType.REDUCE for loop in loops)
-
-
-def _counting(n: int) -> UOp:
-    """0 .. n-1 as a masked sum of ones: a triangle made by padding, reshaping and shrinking."""
-    ones = UOp.const(1, dtypes.int32)._move(Ops.EXPAND, None, (n, n))
-    wide = ones.pad(((0, 0), (n, 0))).reshape(2 * n * n)
-    rows = wide.shrink(((0, n * (2 * n - 1)),)).reshape(n, 2 * n - 1)
-    triangle = rows.shrink(((0, n), (0, n)))
-    return triangle.sum(1)
 
 
 def test_shared_values_do_not_multiply() -> None:
