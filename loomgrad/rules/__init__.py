@@ -9,7 +9,7 @@ from __future__ import annotations
 from loomgrad.ir.rewrite import graph_rewrite
 from loomgrad.ir.simplify import fill
 from loomgrad.ir.uop import UOp
-from loomgrad.rules.arith import ARITH
+from loomgrad.rules.arith import ARITH, WRAP
 from loomgrad.rules.canonical import CANONICAL
 from loomgrad.rules.cast import CAST
 from loomgrad.rules.compare import COMPARE
@@ -20,8 +20,10 @@ from loomgrad.rules.lift_cast import LIFT_CAST
 from loomgrad.rules.valid import GATES, VALID
 from loomgrad.rules.where import WHERE
 
-# GATES comes first: a law like x * 0 = 0 must not lose a gate.  CANONICAL orders what the laws have settled.
-SYMBOLIC = GATES + FOLD + CAST + LIFT_CAST + INDEX + ARITH + DIVMOD + COMPARE + WHERE + CANONICAL + VALID
+# GATES comes first: a law like x * 0 = 0 must not lose a gate.  WRAP makes constants what the bounds take them for.
+# CANONICAL orders what the laws have settled.
+_NUMBERS = WRAP + FOLD + CAST + LIFT_CAST + INDEX + ARITH + DIVMOD
+SYMBOLIC = GATES + _NUMBERS + COMPARE + WHERE + CANONICAL + VALID
 
 
 def _simplified(node: UOp) -> UOp:

@@ -9,14 +9,14 @@ from __future__ import annotations
 from loomgrad.dtype import dtypes
 from loomgrad.ir.constant import literal_in
 from loomgrad.ir.guard import is_bool, is_float, is_int
-from loomgrad.ir.matcher import rules
+from loomgrad.ir.matcher import PatternMatcher, rules
 from loomgrad.ir.opcode import GroupOp, Ops
 from loomgrad.ir.pattern import UPat
 from loomgrad.ir.rule import Rule, rewrites
 from loomgrad.ir.uop import UOp
-from loomgrad.rules.guards import at_least, is_strong, variable
+from loomgrad.rules.guards import all_int, at_least, is_strong, variable
 
-x, y = UPat.var("x"), UPat.var("y")
+x, y, z = UPat.var("x"), UPat.var("y"), UPat.var("z")
 c, c0, c1 = UPat.cvar("c"), UPat.cvar("c0"), UPat.cvar("c1")
 
 # fmt: off
@@ -29,7 +29,7 @@ IDENTITY = rules("identity",
     Rule("sub.zero.f",   x - 0.0,                   x,                   is_float(x),               why="x - 0.0 = x + -0.0"),
     Rule("sub.self",     x - x,                     0,                   is_int(x),                 why="not for floats: inf - inf is NaN"),
     Rule("mul.one",      x * 1,                     x,                                              why="1 is neutral, for floats too"),
-    Rule("mul.zero",     x * 0,                     0,                   is_int(x),                 why="not for floats: inf * 0 is NaN and -1 * 0.0 is -0.0"),
+    Rule("mul.zero",     x * UPat.const(0).named("z"), 0,               all_int(x, z),                why="not for floats: inf * 0 is NaN and -1 * 0.0 is -0.0"),
     Rule("neg.neg",      x.alu(Ops.NEG).alu(Ops.NEG), x,                                            why="only a sign; INT_MIN is its own negative, twice"),
     Rule("fdiv.one",     x / 1,                     x,                   is_float(x),               why="exact"),
     Rule("double",       x + x,                     x * 2,               ~is_bool(x),               why="doubling is exact in binary, and wraps as the sum does"),
@@ -37,23 +37,23 @@ IDENTITY = rules("identity",
 )
 
 CONSTANTS = rules("constants",
-    Rule("sub",          x - c,                     x + -c,              is_int(x) & variable(x),   why="wraps to the same value; sums of constants then meet"),
-    Rule("add.add",      (x + c0) + c1,             x + (c0 + c1),       is_int(x),                 why="associative under wrapping; floats would round elsewhere"),
-    Rule("mul.mul",      (x * c0) * c1,             x * (c0 * c1),       is_int(x),                 why="associative under wrapping"),
+    Rule("sub",          x - c,                     x + -c,              all_int(x, c) & variable(x),   why="wraps to the same value; sums of constants then meet"),
+    Rule("add.add",      (x + c0) + c1,             x + (c0 + c1),       all_int(x, c0, c1),                 why="associative under wrapping; floats would round elsewhere"),
+    Rule("mul.mul",      (x * c0) * c1,             x * (c0 * c1),       all_int(x, c0, c1),                 why="associative under wrapping"),
     Rule("max.max",      x.maximum(c0).maximum(c1), x.maximum(c0.maximum(c1)),                      why="associative; NaN wins in each order"),
     Rule("and.and",      (x & c0) & c1,             x & (c0 & c1),                                  why="associative"),
     Rule("or.or",        (x | c0) | c1,             x | (c0 | c1),                                  why="associative"),
     Rule("xor.xor",      (x ^ c0) ^ c1,             x ^ (c0 ^ c1),       is_int(x),                 why="associative"),
-    Rule("add.out",      (x + c) + y,               (x + y) + c,         is_int(x) & variable(y) & variable(x), why="constants go outward, where they meet"),
-    Rule("mul.out",      (x * c) * y,               (x * y) * c,         is_int(x) & variable(y) & variable(x), why="constants go outward, where they meet"),
+    Rule("add.out",      (x + c) + y,               (x + y) + c,         all_int(x, y, c) & variable(y) & variable(x), why="constants go outward, where they meet"),
+    Rule("mul.out",      (x * c) * y,               (x * y) * c,         all_int(x, y, c) & variable(y) & variable(x), why="constants go outward, where they meet"),
 )
 
 TERMS = rules("terms",
-    Rule("like",         x * c0 + x * c1,           x * (c0 + c1),       is_int(x) & is_strong(x) & variable(x), why="distributive under wrapping"),
-    Rule("like.one",     x * c + x,                 x * (c + 1),         is_int(x) & is_strong(x) & variable(x), why="distributive under wrapping"),
-    Rule("like.deep",    (y + x * c0) + x * c1,     y + x * (c0 + c1),   is_int(x) & is_strong(x) & variable(x), why="distributive and associative under wrapping"),
-    Rule("like.deep1",   (y + x * c) + x,           y + x * (c + 1),     is_int(x) & is_strong(x) & variable(x), why="distributive and associative under wrapping"),
-    Rule("cancel",       (x + y) - y,               x,                   is_int(x),                 why="wrapping sums are a group"),
+    Rule("like",         x * c0 + x * c1,           x * (c0 + c1),       all_int(x, c0, c1) & is_strong(x) & variable(x), why="distributive under wrapping"),
+    Rule("like.one",     x * c + x,                 x * (c + 1),         all_int(x, c) & is_strong(x) & variable(x), why="distributive under wrapping"),
+    Rule("like.deep",    (y + x * c0) + x * c1,     y + x * (c0 + c1),   all_int(x, y, c0, c1) & is_strong(x) & variable(x), why="distributive and associative under wrapping"),
+    Rule("like.deep1",   (y + x * c) + x,           y + x * (c + 1),     all_int(x, y, c) & is_strong(x) & variable(x), why="distributive and associative under wrapping"),
+    Rule("cancel",       (x + y) - y,               x,                   all_int(x, y),                 why="wrapping sums are a group"),
     Rule("add.neg",      x + -x,                    0,                   is_int(x),                 why="wrapping sums are a group"),
 )
 
@@ -100,4 +100,5 @@ def wrap_constant(node: UOp, x: UOp, c: UOp) -> UOp | None:
     return node.replace(src=tuple(UOp.const(value) if s is c else s for s in node.src))
 
 
-ARITH = IDENTITY + CONSTANTS + TERMS + MAXIMUM + BITS + rules("wrap", wrap_constant)
+WRAP = PatternMatcher([wrap_constant])
+ARITH = IDENTITY + CONSTANTS + TERMS + MAXIMUM + BITS

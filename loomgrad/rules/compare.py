@@ -17,7 +17,7 @@ from loomgrad.ir.right_side import fit
 from loomgrad.ir.rule import Rule, rewrites
 from loomgrad.ir.uop import UOp
 from loomgrad.rules.division import divided
-from loomgrad.rules.guards import has_after, has_before, representable_difference
+from loomgrad.rules.guards import all_int, has_after, has_before, representable_difference
 from loomgrad.rules.recombine import recombined
 from loomgrad.rules.sums import Sum, build, is_index, sum_of
 
@@ -31,12 +31,12 @@ COMPARE_LAWS = rules("compare",
     Rule("lt.self",    x < x,                False,                                                    why="irreflexive, NaN too"),
     Rule("eq.self",    x.eq(x),              True,            is_int(x),                               why="not for floats: NaN is not itself"),
     Rule("ne.self",    x.ne(x),              False,           is_int(x),                               why="not for floats: NaN is not itself"),
-    Rule("not.lt.c",   ~(x < c),             (c + -1) < x,    is_int(x) & has_before(x, c),            why="c <= x, and c - 1 does not wrap"),
-    Rule("not.c.lt",   ~(c < x),             x < (c + 1),     is_int(x) & has_after(x, c),             why="x <= c, and c + 1 does not wrap"),
-    Rule("lt.add",     (x + c0) < c1,        x < (c1 - c0),   is_int(x) & no_overflow(x + c0) & representable_difference(x, c1, c0), why="nothing wraps on either side"),
-    Rule("add.lt",     c1 < (x + c0),        (c1 - c0) < x,   is_int(x) & no_overflow(x + c0) & representable_difference(x, c1, c0), why="nothing wraps on either side"),
-    Rule("eq.add",     (x + c0).eq(c1),      x.eq(c1 - c0),   is_int(x),                               why="adding a constant is one to one, wrapping or not"),
-    Rule("ne.add",     (x + c0).ne(c1),      x.ne(c1 - c0),   is_int(x),                               why="adding a constant is one to one, wrapping or not"),
+    Rule("not.lt.c",   ~(x < c),             (c + -1) < x,    all_int(x, c) & has_before(x, c),            why="c <= x, and c - 1 does not wrap"),
+    Rule("not.c.lt",   ~(c < x),             x < (c + 1),     all_int(x, c) & has_after(x, c),             why="x <= c, and c + 1 does not wrap"),
+    Rule("lt.add",     (x + c0) < c1,        x < (c1 - c0),   all_int(x, c0, c1) & no_overflow(x + c0) & representable_difference(x, c1, c0), why="nothing wraps on either side"),
+    Rule("add.lt",     c1 < (x + c0),        (c1 - c0) < x,   all_int(x, c0, c1) & no_overflow(x + c0) & representable_difference(x, c1, c0), why="nothing wraps on either side"),
+    Rule("eq.add",     (x + c0).eq(c1),      x.eq(c1 - c0),   all_int(x, c0, c1),                               why="adding a constant is one to one, wrapping or not"),
+    Rule("ne.add",     (x + c0).ne(c1),      x.ne(c1 - c0),   all_int(x, c0, c1),                               why="adding a constant is one to one, wrapping or not"),
 )
 # fmt: on
 

@@ -9,9 +9,9 @@ from loomgrad.ir.uop import UOp
 
 
 @guard
-def is_integral(x: UOp) -> bool:
-    """An int or a bool."""
-    return x.dtype.is_int or x.dtype.is_bool
+def all_int(*nodes: UOp) -> bool:
+    """Each is an int: a weak int beside a float would be a float."""
+    return all(node.dtype.is_int for node in nodes)
 
 
 @guard
@@ -55,13 +55,6 @@ def holds_product(x: UOp, c: UOp, d: UOp) -> bool:
     factor, other = constant_value(c), constant_value(d)
     fits = x.dtype.is_weak or factor * other <= dtypes.max(x.dtype)
     return factor > 0 and other > 0 and x.dtype.is_int and fits
-
-
-@guard
-def representable(x: UOp, *constants: UOp) -> bool:
-    """The int dtype of x has these values: what is written for them is not wrapped."""
-    low, high = dtypes.min(x.dtype), dtypes.max(x.dtype)
-    return x.dtype.is_weak or all(low <= constant_value(c) <= high for c in constants)
 
 
 @guard

@@ -7,13 +7,14 @@ of the else arm.
 from __future__ import annotations
 
 from loomgrad.dtype import dtypes
-from loomgrad.ir.guard import is_bool, is_int, valid
+from loomgrad.ir.guard import is_bool, valid
 from loomgrad.ir.matcher import PatternMatcher, rules
 from loomgrad.ir.opcode import GroupOp, Ops, OpSet
 from loomgrad.ir.pattern import UPat
 from loomgrad.ir.right_side import fit
 from loomgrad.ir.rule import Rule, rewrites
 from loomgrad.ir.uop import UOp
+from loomgrad.rules.guards import all_int
 
 x, y, z = UPat.var("x"), UPat.var("y"), UPat.var("z")
 t = UPat.var("t")
@@ -61,7 +62,7 @@ LOGIC = rules("logic",
 )
 
 ARMS = rules("arms",
-    Rule("mul.bool",   b.cast() * x,                     b.where(x, 0),          is_int(x),             why="0 or 1 times x; not for floats: 0 * inf is NaN"),
+    Rule("mul.bool",   b.cast().named("z") * x,          b.where(x, 0),          all_int(x, z),         why="0 or 1 times x; not for floats: 0 * inf is NaN"),
 )
 # fmt: on
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import struct
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -29,12 +30,18 @@ def _value(node: UOp, operands: list[Any]) -> Any:
     if node.op is Ops.CONST:
         return node.arg
     if node.op is Ops.WHERE:
-        chosen = operands[1] if operands[0] else operands[2]
-        return chosen if chosen is Invalid else cast_value(chosen, node.dtype, node.dtype)
+        place = 1 if operands[0] else 2
+        chosen = operands[place]
+        return (
+            chosen if chosen is Invalid else cast_value(chosen, node.src[place].dtype, node.dtype)
+        )
     if any(operand is Invalid for operand in operands):
         return Invalid
     if node.op is Ops.CAST:
         return cast_value(operands[0], node.src[0].dtype, node.dtype)
+    if node.op is Ops.BITCAST:
+        bits = struct.pack(f"<{node.src[0].dtype.fmt}", operands[0])
+        return struct.unpack(f"<{node.dtype.fmt}", bits)[0]
     evaluate = ROWS[node.op].evaluate
     assert evaluate is not None, node
     return truncate(node.dtype, evaluate(*_met(node, operands)))
