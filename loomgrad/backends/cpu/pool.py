@@ -27,6 +27,9 @@ from loomgrad.target import available_processors
 SPIN = 1000
 # More chunks than threads even out what the threads do besides; few enough that claiming them costs nothing.
 CHUNKS_PER_THREAD = 4
+# The scratch of a kernel lies on the stack.
+STACK_BYTES = 8 << 20
+ATTRIBUTES_BYTES = 128  # more than any C library's pthread_attr_t has
 
 # The address of an argument block, or the block.
 Arguments = int | ctypes.Array[ctypes.c_void_p]
@@ -61,11 +64,14 @@ class _Native:
         unblocked = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         try:
             process = ctypes.CDLL(None)
+            attributes = ctypes.create_string_buffer(ATTRIBUTES_BYTES)
+            process.pthread_attr_init(attributes)
+            process.pthread_attr_setstacksize(attributes, ctypes.c_size_t(STACK_BYTES))
+            worker = ctypes.c_void_p(self.code["loom_worker"])
             started: list[ctypes.c_ulong] = []
             for _ in range(count):
                 thread = ctypes.c_ulong()
-                worker = ctypes.c_void_p(self.code["loom_worker"])
-                if process.pthread_create(ctypes.byref(thread), None, worker, None) != 0:
+                if process.pthread_create(ctypes.byref(thread), attributes, worker, None) != 0:
                     break
                 started.append(thread)
         finally:
@@ -114,7 +120,9 @@ class Pool:
         threads = THREADS.value or self._available or self._count_processors()
         if threads > self._threads:
             self._grow(threads)
-        return threads if threads < self._threads else threads * CHUNKS_PER_THREAD
+        if threads == 1 or threads < self._threads:
+            return threads
+        return threads * CHUNKS_PER_THREAD
 
     def native(self) -> _Native:
         """The loaded functions, compiled at first use."""

@@ -36,12 +36,10 @@ class CPUProgram:
     def __call__(self, addresses: Sequence[int], tasks: int | None = None) -> None:
         """Run on the buffers at `addresses`; a kernel with a THREAD loop on `tasks` pieces, on all workers."""
         arguments = (ctypes.c_void_p * len(addresses))(*addresses)
-        if tasks is None:
+        if tasks is None or tasks == 1:
             self._call(arguments, 0, 1)
-        elif tasks == 1 or (chunks := pool.chunks()) == 1:
-            self._call(arguments, 0, tasks)
         else:
-            pool.native().launch(self.entry, arguments, tasks, chunks)
+            pool.launch(self.entry, arguments, tasks)
 
     def measure(self, addresses: Sequence[int], tasks: int | None = None) -> float:
         """Run once; returns the seconds that it took."""

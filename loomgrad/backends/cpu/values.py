@@ -136,6 +136,16 @@ class Lanes:
             rows.append(row)
         return Value(dtype, shape, rows, level)
 
+    def stacked(self, parts: Sequence[Value], shape: Shape, dtype: DType) -> Value:
+        """Values of one shape along a new leading axis."""
+        if all(part.constants is not None for part in parts):
+            return self.constant([i for part in parts for i in part.constants or ()], shape, dtype)
+        level = max(part.level for part in parts)
+        rows = [row for part in parts for row in part.rows]
+        if len(shape) > 1:
+            return Value(dtype, shape, rows, level)
+        return self.regroup([row[0] for row in rows], shape, dtype, level)
+
     def moved(self, value: Value, shape: Shape, places: Iterable[int]) -> Value:
         """The elements of `value` at `places`, row-major, in another shape."""
         order = list(places)
