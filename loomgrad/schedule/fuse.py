@@ -45,14 +45,40 @@ def fuse(sink: UOp, target: Target) -> UOp:
     stages = [node for node in sink.toposort() if node.op is Ops.STAGE]
     sites: dict[UOp, set[Site]] = {stage: set() for stage in stages}
     inlined: set[UOp] = set()
+    between = _between_outputs_of_one_kernel(stages)
     for stage in reversed(stages):
-        keep = not stage.arg.removable or not _inline_is_cheaper(stage, sites[stage], target)
+        keep = not stage.arg.removable or not (
+            stage in between or _inline_is_cheaper(stage, sites[stage], target)
+        )
         if not keep:
             inlined.add(stage)
         for used, site in _sites_in(stage):
             placed = {site} if keep else {_through(site, stage, outer) for outer in sites[stage]}
             sites[used] |= placed
     return inline_stages(sink, inlined)
+
+
+def _between_outputs_of_one_kernel(stages: list[UOp]) -> set[UOp]:
+    """STAGEs that read one output of a kernel and are read by another: stored, they would make a cycle.
+
+    Outputs share a kernel only where each needs the others element by element, so these can always be inlined.
+    """
+    reads = {stage: _stages_read(stage) for stage in stages}
+    below: dict[UOp, set[tuple[UOp, ...]]] = {}
+    for stage in stages:
+        below[stage] = set[tuple[UOp, ...]]().union(
+            *(below[s] | ({s.src[1:]} if not s.arg.removable else set()) for s in reads[stage])
+        )
+    above: dict[UOp, set[tuple[UOp, ...]]] = {stage: set() for stage in stages}
+    for stage in reversed(stages):
+        own = above[stage] | ({stage.src[1:]} if not stage.arg.removable else set())
+        for read in reads[stage]:
+            above[read] |= own
+    return {s for s in stages if s.arg.removable and below[s] & above[s] - {()}}
+
+
+def _stages_read(stage: UOp) -> list[UOp]:
+    return [node for node in _body(stage) if node.op is Ops.STAGE]
 
 
 def _sites_in(stage: UOp) -> list[tuple[UOp, Site]]:

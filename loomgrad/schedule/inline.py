@@ -20,7 +20,27 @@ def inline_stages(sink: UOp, inlined: Set[UOp]) -> UOp:
             made[node] = _value_at(sources[0], sources[1:])
         else:
             made[node] = node if sources == node.src else node.replace(src=sources)
-    return simplify(made[sink])
+    return simplify(_own_elements(made[sink]))
+
+
+def _own_elements(sink: UOp) -> UOp:
+    """Before: INDEX(STAGE(v, i, j), i, j).   After: v.
+
+    Because: a STAGE is read under its very own loops only by another output of the kernel that computes it.
+    """
+    made: dict[UOp, UOp] = {}
+    for node in sink.toposort():
+        sources = tuple(made[source] for source in node.src)
+        if node.op is Ops.INDEX and _is_own_element(sources):
+            made[node] = sources[0].src[0]
+        else:
+            made[node] = node if sources == node.src else node.replace(src=sources)
+    return made[sink]
+
+
+def _is_own_element(sources: tuple[UOp, ...]) -> bool:
+    stage = sources[0]
+    return stage.op is Ops.STAGE and stage.src[1:] == sources[1:] and len(sources) > 1
 
 
 def _value_at(stage: UOp, indices: tuple[UOp, ...]) -> UOp:
