@@ -85,8 +85,7 @@ def _cast(node: UOp, parts: Parts) -> LaneOffsets | None:
     if not target.is_int:
         return None
     least, greatest = source.bounds
-    keeps = source.dtype.is_weak or (target.min <= least and greatest <= target.max)
-    return parts[0] if keeps else None
+    return parts[0] if target.min <= least and greatest <= target.max else None
 
 
 def _stack(node: UOp, parts: Parts) -> LaneOffsets | None:
