@@ -17,7 +17,8 @@ from loomgrad.tensor.data import Nested, nested
 from loomgrad.tensor.random import Random
 
 if TYPE_CHECKING:
-    from numpy import generic
+    from typing import Any
+
     from numpy.typing import NDArray
 
 PRINTED_ELEMENTS = 32
@@ -65,7 +66,7 @@ class Values(Random):
         """The bytes of the value, read-only, row by row."""
         return self._buffer().as_memoryview()
 
-    def numpy(self) -> NDArray[generic]:
+    def numpy(self) -> NDArray[Any]:
         """The value as an array of NumPy: a read-only view of the tensor's own memory."""
         import numpy
 
