@@ -132,7 +132,7 @@ view = kept[0].as_memoryview()
 cycle = [Buffer("TEST", 4, dtypes.int8).ensure_allocated()]
 cycle.append(cycle)
 """
-    root = Path(__file__).parents[1]
+    root = Path(__file__).parents[2]
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=root
     )
