@@ -170,6 +170,20 @@ print("loaded")
     assert run_program(body) == "loaded"
 
 
+def test_without_llvmlite_the_first_kernel_says_so() -> None:
+    body = """
+import sys
+sys.modules["llvmlite"] = None  # as if it were not installed
+from loomgrad.backends.cpu import compiler, make_device
+make_device("CPU")
+try:
+    compiler.compile_object("")
+except compiler.CompileError as error:
+    print("pip install llvmlite" in str(error))
+"""
+    assert run_program(body) == "True"
+
+
 def test_exit_during_the_preload() -> None:
     body = "import loomgrad.backends.cpu as cpu\ncpu.make_device('CPU')\nprint('bye')"
     for _ in range(3):

@@ -9,6 +9,7 @@ middle of something.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import re
@@ -114,7 +115,12 @@ def preload() -> None:
 
     Not a daemon thread: the interpreter waits for it at exit rather than stop in the middle of the import.
     """
-    threading.Thread(target=compiler_identity, name="loomgrad-preload").start()
+    threading.Thread(target=_preload, name="loomgrad-preload").start()
+
+
+def _preload() -> None:
+    with contextlib.suppress(CompileError):  # the first kernel will say it to somebody who listens
+        compiler_identity()
 
 
 @functools.cache
