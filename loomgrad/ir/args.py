@@ -22,17 +22,17 @@ T = TypeVar("T")
 _interned: WeakTable[tuple[object, ...], Any] = WeakTable()
 
 
-def _typed(value: object) -> object:
+def typed(value: object) -> object:
     """A form of `value` whose equality respects types, inside tuples too."""
     if isinstance(value, tuple):
-        return (tuple, *(_typed(item) for item in value))
+        return (tuple, *(typed(item) for item in value))
     return type(value), value
 
 
 class _InterningMeta(type):
     def __call__(cls, *values: object, **named: object) -> object:
         made = super().__call__(*values, **named)
-        key = (cls, *(_typed(getattr(made, field.name)) for field in fields(made)))
+        key = (cls, *(typed(getattr(made, field.name)) for field in fields(made)))
         return _interned.intern(key, made)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from loomgrad.dtype import DType, cast_value, dtypes
 from loomgrad.ir.args import Invalid
-from loomgrad.ir.fold import floor_divide, shift
+from loomgrad.ir.fold import floor_divide, shift, truncate_toward_zero
 from loomgrad.ir.opcode import Ops
 
 if TYPE_CHECKING:
@@ -64,6 +64,12 @@ def hull_bounds(node: UOp) -> Interval:
     if not node.src:
         return whole(node.dtype)
     return min(s.bounds[0] for s in node.src), max(s.bounds[1] for s in node.src)
+
+
+def trunc_bounds(node: UOp) -> Interval:
+    """Towards zero, which keeps the order."""
+    low, high = node.src[0].bounds
+    return truncate_toward_zero(low), truncate_toward_zero(high)
 
 
 def pad_bounds(node: UOp) -> Interval:

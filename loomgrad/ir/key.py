@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import hashlib
+import math
 import struct
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING
@@ -20,7 +21,7 @@ def encode(value: object) -> bytes:
     if value is None or isinstance(value, (bool, int)):
         return f"{type(value).__name__}:{value};".encode()
     if isinstance(value, float):
-        return b"f" + struct.pack("<d", value)
+        return b"f" + struct.pack("<d", value if value == value else math.nan)
     if isinstance(value, str):
         return f"s{len(value)}:{value}".encode()
     if isinstance(value, (Op, DType, enum.Enum)):

@@ -106,7 +106,7 @@ TABLE = (
     Row(Ops.SQRT,      "square root",                                   "x",                  None,           _FIRST,               _FLOAT,                      fold.square_root,           _WHOLE,               _NONE,            _ALL),
     Row(Ops.RECIPROCAL,"1 / x",                                         "x",                  None,           _FIRST,               _FLOAT,                      fold.reciprocal,            _WHOLE,               _NONE,            _ALL),
     Row(Ops.NEG,       "-x, wraps for ints",                            "x",                  None,           _FIRST,               _SAME,                       operator.neg,               _ARITH,               _NONE,            _ALL),
-    Row(Ops.TRUNC,     "x without its fraction",                        "x",                  None,           _FIRST,               _SAME,                       fold.truncate_toward_zero,  _AS,                  _NONE,            _ALL),
+    Row(Ops.TRUNC,     "x without its fraction",                        "x",                  None,           _FIRST,               _SAME,                       fold.truncate_toward_zero,  bounds.trunc_bounds,  _NONE,            _ALL),
 
     Row(Ops.ADD,       "a + b, wraps for ints; or for bools",           "a b",                None,           _EACH,                _PROMOTE,                    fold.add,                   _ARITH,               _BOTH,            _ALL),
     Row(Ops.SUB,       "a - b, wraps for ints",                         "a b",                None,           _EACH,                _PROMOTE,                    operator.sub,               _ARITH,               _NONE,            _ALL),

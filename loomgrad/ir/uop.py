@@ -22,6 +22,7 @@ from loomgrad.ir.args import (
     RangeArg,
     ReduceArg,
     StageArg,
+    typed,
 )
 from loomgrad.ir.bounds import Interval
 from loomgrad.ir.key import node_key
@@ -68,7 +69,12 @@ class UOp(Vocabulary):
     def __new__(
         cls, op: Op, src: tuple[UOp, ...] = (), arg: object = None, tag: object = None
     ) -> UOp:
-        key = (op, src, arg, tag) if op is not Ops.CONST else (op, _const_key(arg), tag)
+        if op is Ops.CONST:
+            key: tuple[object, ...] = (op, _const_key(arg), typed(tag))
+        elif tag is None and arg.__class__ is not tuple:
+            key = (op, src, arg, tag)
+        else:
+            key = (op, src, typed(arg), typed(tag))
         entry = _entries.get(key)
         if entry is not None:
             present: UOp | None = entry()
@@ -184,6 +190,8 @@ class UOp(Vocabulary):
         bare = UOp(Ops.CONST, (), value)
         if dtype is None or dtype is bare.dtype or value is Invalid:
             return bare
+        if dtype.is_bool:
+            return UOp(Ops.CONST, (), value != 0)
         if dtype.is_weak:
             return UOp(Ops.CONST, (), int(value) if dtype.is_int else float(value))  # type: ignore[arg-type]
         return UOp(Ops.CAST, (bare,), dtype)
