@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from loomgrad.errors import LoomError
+
 if TYPE_CHECKING:
     from loomgrad.ir.uop import UOp
 
@@ -17,6 +19,10 @@ _slot: list[Callable[[UOp], UOp]] = []
 
 def simplify(node: UOp) -> UOp:
     """`node` with the laws of index arithmetic applied until none does."""
+    if not _slot:
+        raise LoomError(
+            "there is no simplifier yet", fix="import loomgrad.rules, which fills the slot"
+        )
     return _slot[0](node)
 
 

@@ -108,7 +108,8 @@ def _under(node: UOp, bound: Bound) -> UOp:
     below = set(node.toposort())
     total = sum_of(bound.expression)
     pivot = _pivot(total, below)
-    if pivot is None or not any(part.op in _BENDING for part in below if part is not node):
+    decides = node if node.op in GroupOp.Comparison else None
+    if pivot is None or not any(part.op in _BENDING for part in below if part is not decides):
         return node
     free = _loop_over(bound)
     sign = total.terms[pivot]

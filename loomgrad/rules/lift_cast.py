@@ -13,8 +13,10 @@ from loomgrad.ir.pattern import UPat
 from loomgrad.ir.rule import rewrites
 from loomgrad.ir.uop import UOp
 
+_LIFTED = (Ops.ADD, Ops.SUB, Ops.MUL, Ops.NEG, Ops.MAX, Ops.FLOORDIV, Ops.FLOORMOD)
 
-@rewrites(UPat((Ops.ADD, Ops.SUB, Ops.MUL), name="node", early_reject={Ops.CAST}))
+
+@rewrites(UPat(_LIFTED, name="node", early_reject={Ops.CAST}))
 def lift_cast(node: UOp) -> UOp | None:
     """Before: int32(i) * 64 + int32(j).   After: int32(i * 64 + j).
 
@@ -28,7 +30,7 @@ def lift_cast(node: UOp) -> UOp | None:
         return None
     lifted = UOp(node.op, tuple(source for source in weak if source is not None))
     least, greatest = lifted.bounds
-    return lifted.cast(dtype) if dtype.min <= least and greatest <= dtype.max else None
+    return lifted.cast(dtype) if dtype.min <= least <= greatest <= dtype.max else None
 
 
 def _weak_source(source: UOp) -> UOp | None:
@@ -39,7 +41,7 @@ def _weak_source(source: UOp) -> UOp | None:
         return None
     below = source.src[0]
     least, greatest = below.bounds
-    return below if source.dtype.min <= least and greatest <= source.dtype.max else None
+    return below if source.dtype.min <= least <= greatest <= source.dtype.max else None
 
 
 LIFT_CAST = PatternMatcher([lift_cast])

@@ -50,6 +50,12 @@ def spread_invalid(node: UOp, invalid: UOp) -> UOp:
     return invalid
 
 
+@rewrites(UPat(Ops.WHERE, src=(UPat.const(False), UPat(), INVALID)))
+def never_valid(invalid: UOp) -> UOp:
+    """Before: where(False, i, Invalid).   After: Invalid.   Because: by definition."""
+    return invalid
+
+
 @rewrites(UPat(_ARITHMETIC, src=UPat(), name="node"))
 def move_gate_outward(node: UOp) -> UOp | None:
     """Before: where(gate, i, Invalid) + 1.   After: where(gate, i + 1, Invalid).
@@ -95,5 +101,5 @@ def drop_implied_clauses(node: UOp) -> UOp | None:
     return None
 
 
-GATES = PatternMatcher([spread_invalid, move_gate_outward]) + ARMS
+GATES = PatternMatcher([spread_invalid, never_valid, move_gate_outward]) + ARMS
 VALID = PatternMatcher([simplify_under_gate, drop_implied_clauses])
