@@ -9,14 +9,16 @@ from collections.abc import Sequence
 from time import perf_counter
 
 from loomgrad.config import CHECK, DEBUG
+from loomgrad.dtype import commit_dtype
 from loomgrad.engine import check, profile, state
 from loomgrad.engine.compile import CompiledKernel, compile_kernel
 from loomgrad.engine.schedule import Schedule, schedule_of
 from loomgrad.ir.args import ParamArg
 from loomgrad.ir.opcode import Ops
+from loomgrad.ir.shape import size_of
 from loomgrad.ir.uop import UOp
 from loomgrad.memory import Buffer, Device, GlobalCounters
-from loomgrad.schedule.parametrise import parametrise
+from loomgrad.schedule.parametrise import Parametrised, parametrise
 
 
 def realize(values: Sequence[UOp]) -> list[UOp]:
@@ -24,7 +26,13 @@ def realize(values: Sequence[UOp]) -> list[UOp]:
 
     The storage is recorded for the value's node: a graph that still mentions it does not compute it again.
     """
-    wanted = [v for v in dict.fromkeys(values) if state.realized_value(v) is None]
+    wanted = []
+    for value in dict.fromkeys(values):
+        if state.realized_value(value) is None:
+            if size_of(value.shape) == 0:
+                _record_empty(value)
+            else:
+                wanted.append(value)
     if wanted:
         _compute(wanted)
     results = []
@@ -33,6 +41,14 @@ def realize(values: Sequence[UOp]) -> list[UOp]:
         assert result is not None
         results.append(result)
     return results
+
+
+def _record_empty(value: UOp) -> None:
+    """A value without elements needs a place, and no kernel."""
+    device = value.device or Device.DEFAULT
+    memory = Buffer(device, 0, commit_dtype(value.dtype))
+    arg = ParamArg(state.next_slot(), memory.dtype, 0, device, buffer=memory)
+    state.record(value, UOp(Ops.BUFFER, (), arg).reshape(value.shape))
 
 
 def _compute(values: list[UOp]) -> None:
@@ -46,8 +62,19 @@ def _compute(values: list[UOp]) -> None:
     _run(schedule, kernels, [node.arg.buffer for node in nodes])
     for value, number in zip(values, schedule.outputs, strict=True):
         state.record(value, nodes[number].reshape(value.shape))
+    _record_kept(schedule, graph, nodes)
     if DEBUG:
         profile.report_run(values, kernels, scheduled - start, perf_counter() - scheduled)
+
+
+def _record_kept(schedule: Schedule, graph: Parametrised, nodes: list[UOp]) -> None:
+    """Values that got storage on the way need not be computed again either, while their nodes live."""
+    kept = {buffer.tag: nodes[schedule.inputs + i] for i, buffer in enumerate(schedule.made)}
+    for node, parametrised in graph.made.items():
+        stored = kept.get(parametrised)
+        if stored is not None and node.dtype is stored.dtype and node.op not in state.MARKS:
+            if state.realized_value(node) is None:
+                state.record(node, stored.reshape(node.shape))
 
 
 def _bound(buffer: UOp, device: str) -> UOp:
@@ -63,8 +90,6 @@ def _run(schedule: Schedule, kernels: list[CompiledKernel], buffers: list[Buffer
     addresses = [buffer.ensure_allocated().address for buffer in buffers]
     timed = DEBUG.value >= 2
     for call, kernel in zip(schedule.calls, kernels, strict=True):
-        if buffers[call.arguments[0]].size == 0:
-            continue
         checked = check.before(kernel, call, buffers) if CHECK else None
         start = perf_counter() if timed else 0.0
         kernel.program([addresses[number] for number in call.arguments], kernel.tasks)

@@ -152,8 +152,10 @@ def multiply_add(a: Value, b: Value, c: Value) -> Value:
     """a * b + c with one rounding."""
     if not isinstance(a, float) and not isinstance(b, float):
         return a * b + c
-    if not all(math.isfinite(v) for v in (a, b, c)):
+    if not (math.isfinite(a) and math.isfinite(b)):
         return a * b + c
+    if not math.isfinite(c):
+        return c
     exact = Fraction(a) * Fraction(b) + Fraction(c)
     if exact == 0:
         return a * b + c
@@ -198,4 +200,6 @@ multiply = _combine(lambda a, b: a and b, lambda a, b: a * b)
 
 def fold(function: Callable[..., Value], dtype: DType, operands: Sequence[Value]) -> Value:
     """The value of a node: `function` of the operands, stored in `dtype`."""
+    if function is shift_right and 0 < dtype.bits <= operands[1]:
+        return 0  # nothing of the value is left, not even its sign
     return truncate(dtype, function(*operands))

@@ -21,7 +21,10 @@ from loomgrad.target import Target
 
 
 def kernelize(sink: UOp, target: Target) -> UOp:
-    """SINK(LINEAR of the kernels in order, BUFFER of each value that the sink asked for...)."""
+    """SINK(LINEAR of the kernels in order, BUFFER of each value that the sink asked for...).
+
+    The tag of a BUFFER is the node of the tensor graph whose value it holds.
+    """
     stages = [node for node in sink.toposort() if node.op is Ops.STAGE]
     buffers = {stage: _buffer_of(stage, slot) for slot, stage in enumerate(stages)}
     groups: dict[tuple[UOp, ...], list[UOp]] = {}
@@ -34,7 +37,7 @@ def kernelize(sink: UOp, target: Target) -> UOp:
 
 def _buffer_of(stage: UOp, slot: int) -> UOp:
     size = size_of(extent_of(loop) for loop in stage.src[1:])
-    return UOp(Ops.BUFFER, (), ParamArg(slot, stage.dtype, size, stage.arg.device))
+    return UOp(Ops.BUFFER, (), ParamArg(slot, stage.dtype, size, stage.arg.device), stage.tag)
 
 
 def _reads(stage: UOp) -> set[UOp]:

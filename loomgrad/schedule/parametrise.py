@@ -19,10 +19,11 @@ _MARKS = OpSet(Ops.NOOP, Ops.DETACH)
 
 @dataclass(frozen=True, slots=True)
 class Parametrised:
-    """SINK of the values, tagged with its device, and the BUFFER of each PARAM."""
+    """SINK of the values, tagged with its device, the BUFFER of each PARAM, and what each node has become."""
 
     sink: UOp
     buffers: tuple[UOp, ...]
+    made: dict[UOp, UOp]
 
 
 def parametrise(
@@ -50,7 +51,7 @@ def parametrise(
             stack.extend(reversed(missing))
             continue
         made[node] = _remade(node, stored, made)
-    return Parametrised(_sink(values, made, buffers, default_device), tuple(buffers))
+    return Parametrised(_sink(values, made, buffers, default_device), tuple(buffers), made)
 
 
 def _remade(node: UOp, stored: UOp | None, made: dict[UOp, UOp]) -> UOp:

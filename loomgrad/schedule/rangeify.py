@@ -3,6 +3,8 @@
 Needs: a tensor graph whose sink lists the values to store.  Guarantees: a ranged graph,
 SINK(STAGE(value, ranges; not removable)...), without movement operations.
 
+A STAGE's tag is the node whose value it is, so that what gets stored can be used again.
+
 Before:  SINK(ADD(REDUCE(PERMUTE(x)), b))
 After:   SINK(STAGE(ADD(REDUCE(INDEX(x, i*K+k), k), INDEX(b, i)), i))
 """
@@ -33,7 +35,8 @@ def rangeify(sink: UOp, target: Target) -> UOp:
         value = values[node] = builder.value_of(node)
         if place.ranges is not None:
             removable = node not in roots and node.op is not Ops.CONTIGUOUS
-            stages[node] = UOp(Ops.STAGE, (value, *place.ranges), StageArg(sink.tag, removable))
+            arg = StageArg(sink.tag, removable)
+            stages[node] = UOp(Ops.STAGE, (value, *place.ranges), arg, tag=node)
     return simplify(UOp.sink(*(stages[root] for root in sink.src)))
 
 

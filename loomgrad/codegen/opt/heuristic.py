@@ -18,7 +18,7 @@ from loomgrad.ir.shape import extent_of
 from loomgrad.ir.uop import UOp
 from loomgrad.target import Target
 
-PARALLEL_SECONDS = 8e-6  # work that is worth waking the other workers
+PARALLEL_SECONDS = 25e-6  # work that is worth waking the other workers, which takes about as long
 ACCUMULATORS = 4  # independent vectors of a reduction, enough to hide the latency of an addition
 ELEMENTWISE_VECTORS = 2  # vectors per iteration of an elementwise loop
 
