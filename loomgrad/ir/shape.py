@@ -111,7 +111,9 @@ def bitcast_shape(node: UOp) -> Shape | None:
 def reshape_shape(node: UOp) -> Shape | None:
     """The sizes asked for, if they hold as many elements."""
     shape, target = node.src[0].shape_or_none, dims_of(node.src[1])
-    return target if shape is not None and size_of(shape) == size_of(target) else None
+    if shape is None or size_of(shape) != size_of(target) or any(size < 0 for size in target):
+        return None
+    return target
 
 
 def permute_shape(node: UOp) -> Shape | None:
@@ -154,8 +156,8 @@ def shrink_shape(node: UOp) -> Shape | None:
 
 def expand_shape(node: UOp) -> Shape | None:
     """New leading axes."""
-    shape = node.src[0].shape_or_none
-    return None if shape is None else dims_of(node.src[1]) + shape
+    shape, lead = node.src[0].shape_or_none, dims_of(node.src[1])
+    return None if shape is None or any(size < 0 for size in lead) else lead + shape
 
 
 def reduce_shape(node: UOp) -> Shape | None:
