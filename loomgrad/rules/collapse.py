@@ -250,15 +250,24 @@ def _masked(value: UOp, op: Op) -> _Masked | None:
 
 
 def _lone_operand(node: UOp) -> int | None:
-    """Where the operand of a cast, a sign or a scale stands."""
+    """Where the operand stands of a cast, a sign, a scale, or a product of ints with a mask."""
     if node.op is Ops.CAST or node.op is Ops.NEG:
         return 0
-    if node.op is Ops.MUL or node.op is Ops.FDIV:
-        if is_constant(node.src[1]):
-            return 0
-        if is_constant(node.src[0]) and node.op is Ops.MUL:
-            return 1
+    if node.op is not Ops.MUL and node.op is not Ops.FDIV:
+        return None
+    product = node.op is Ops.MUL
+    for place, other in ((0, 1), (1, 0)) if product else ((0, 1),):
+        masked = product and node.dtype.is_int and _is_mask(node.src[place])
+        if masked or is_constant(node.src[other]):
+            return place
     return None
+
+
+def _is_mask(factor: UOp) -> bool:
+    """Whether a factor is a choice that may be 0.  An int times 0 is 0; a float need not be."""
+    if factor.op is not Ops.WHERE or not is_constant(factor.src[2]):
+        return False
+    return constant_value(factor.src[2]) == 0
 
 
 def _is_neutral(constant: UOp, op: Op, value: UOp) -> bool:

@@ -63,6 +63,7 @@ LOGIC = rules("logic",
 
 ARMS = rules("arms",
     Rule("mul.bool",   b.cast().named("z") * x,          b.where(x, 0),          all_int(x, z),         why="0 or 1 times x; not for floats: 0 * inf is NaN"),
+    Rule("mul.mask",   b.where(1, 0).named("z") * x,     b.where(x, 0),          all_int(x, z),         why="0 or 1 times x; not for floats: 0 * inf is NaN"),
 )
 # fmt: on
 
