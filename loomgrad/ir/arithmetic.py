@@ -180,7 +180,7 @@ class Arithmetic(Operand):
         if dtype.is_bool:
             return self & other
         if dtype.is_float or dtype.is_weak:
-            return -((-self).maximum(-other))
+            return -((-self._as(dtype)).maximum(-other._as(dtype)))
         a, b = (~operand._as_strong(dtype) for operand in (self, other))
         return ~a.maximum(b)
 
