@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from loomgrad.codegen.opt.actions import Thread, Unroll, Upcast
+from loomgrad.codegen.opt.actions import Action, Swap, Thread, Unroll, Upcast
 from loomgrad.codegen.opt.heuristic import choose_actions
 from loomgrad.codegen.opt.loops import merged, output_loops, split
 from loomgrad.config import Context
@@ -16,7 +16,6 @@ from loomgrad.ir.shape import extent_of
 from loomgrad.ir.uop import UOp
 from loomgrad.ir.verify import verify
 from loomgrad.pipeline import KERNEL_PASSES, SCHEDULE_PASSES, check_order, run_passes
-
 from tests.schedule.lowering import TARGET, Inputs, kernels_of, matmul
 
 
@@ -36,7 +35,7 @@ def test_a_tile_is_few_nodes_at_every_level() -> None:
 
 def test_matmul_gets_a_register_tile() -> None:
     actions = choose_actions(matmul_kernel(512, 512, 512).src[0], TARGET)
-    assert actions == [Upcast((0,), 4), Upcast((1,), 16), Thread()]
+    assert actions == [Swap((1,), other=(0,)), Upcast((0,), 4), Upcast((1,), 16), Thread()]
 
 
 def test_a_transposed_operand_gets_lanes_along_the_reduction() -> None:
@@ -89,9 +88,10 @@ def test_a_split_that_does_not_divide_masks_the_rest() -> None:
         (Upcast((7,), 4), "has no loop"),
         (Upcast((2,), 4), "not one of the output's"),
         (Unroll((0,), 4), "not a reduction's"),
+        (Swap((0,), other=(2,)), "both loops must be the output's"),
     ],
 )
-def test_actions_refuse_what_they_cannot_do(action: Upcast, text: str) -> None:
+def test_actions_refuse_what_they_cannot_do(action: Action, text: str) -> None:
     with pytest.raises(UnsupportedError, match=text):
         action.apply(matmul_kernel(32, 32, 32).src[0])
 

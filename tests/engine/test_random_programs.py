@@ -9,7 +9,6 @@ import pytest
 
 from loomgrad import Context, Tensor
 from loomgrad.ir.evaluate import evaluate_tensors
-
 from tests.engine.random_programs import Program
 
 SEEDS_PER_TEST = 10

@@ -9,7 +9,6 @@ from loomgrad.ir.args import AxisType
 from loomgrad.ir.counting import counting
 from loomgrad.ir.opcode import Ops
 from loomgrad.ir.shape import extent_of
-
 from tests.schedule.lowering import Inputs, kernels_of, matmul, stores_of
 
 

@@ -75,6 +75,26 @@ class Thread(Action):
         return retyped(effect, loops[0], AxisType.THREAD)
 
 
+@dataclass(frozen=True, slots=True)
+class Swap(Action):
+    """The loop takes the place of the loop `other` in the order of the output's loops, and that one its."""
+
+    other: Axis = ()
+
+    def apply(self, effect: UOp) -> UOp:
+        first = self._loop(effect)
+        loops = list(output_loops(effect))
+        second = next((loop for loop in loops if loop.arg.axis == self.other), None)
+        if first not in loops or second is None:
+            raise UnsupportedError(f"{self}: both loops must be the output's")
+        a, b = loops.index(first), loops.index(second)
+        loops[a], loops[b] = loops[b], loops[a]
+        return reordered(effect, tuple(loops))
+
+    def __str__(self) -> str:
+        return f"Swap({'.'.join(map(str, self.axis))}, {'.'.join(map(str, self.other))})"
+
+
 def decided(effect: UOp) -> UOp:
     """The effect with undecided output loops as plain ones, lanes innermost."""
     for loop in output_loops(effect):

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from loomgrad.codegen.opt.actions import Action, Thread, Unroll, Upcast
+from loomgrad.codegen.opt.actions import Action, Swap, Thread, Unroll, Upcast
 from loomgrad.codegen.opt.loops import output_loops, reductions
 from loomgrad.codegen.strides import Access, access_of, loads_below
 from loomgrad.ir.estimate import estimate
 from loomgrad.ir.opcode import Ops
-from loomgrad.ir.shape import extent_of
+from loomgrad.ir.shape import extent_of, size_of
 from loomgrad.ir.uop import UOp
 from loomgrad.target import Target
 
@@ -142,10 +142,35 @@ def _tile(shape: Shape, columns: UOp, target: Target) -> list[Action]:
         per_row = -(-lanes // shape.width)
         most = max(1, (target.vector_registers * 3 // 4 + per_row - 1) // per_row)
         count = _row_count(extent_of(rows), min(most, 8))
+        if _streams_less(shape, columns, lanes, rows, count):
+            actions.append(Swap(columns.arg.axis, other=rows.arg.axis))
         if count > 1:
             actions.append(Upcast(rows.arg.axis, count))
     actions.append(Upcast(columns.arg.axis, lanes))
     return actions
+
+
+def _streams_less(shape: Shape, columns: UOp, lanes: int, rows: UOp, count: int) -> bool:
+    """Whether the loop of columns should stand outside of that of rows, if it stands inside.
+
+    The operand of the inner loop is read again for every tile of the outer one.
+    """
+    if shape.outputs.index(columns) < shape.outputs.index(rows):
+        return False
+    of_rows = _bytes_along(shape, rows) * -(-extent_of(columns) // lanes)
+    of_columns = _bytes_along(shape, columns) * -(-extent_of(rows) // count)
+    return of_rows < of_columns
+
+
+def _bytes_along(shape: Shape, loop: UOp) -> int:
+    """Bytes of the operands that move with an output loop."""
+    assert shape.main is not None
+    loops = (loop, *shape.main.src[1:])
+    return sum(
+        load.index.dtype.itemsize * size_of(extent_of(r) for r in loops if load.stride(r) != 0)
+        for load in shape.loads
+        if load.stride(loop) != 0
+    )
 
 
 def _row_loop(shape: Shape, columns: UOp) -> UOp | None:
