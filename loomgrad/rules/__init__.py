@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from loomgrad.ir.rewrite import graph_rewrite
 from loomgrad.ir.simplify import fill
+from loomgrad.ir.simplify import simplify as simplify
 from loomgrad.ir.uop import UOp
 from loomgrad.rules.arith import ARITH, WRAP
 from loomgrad.rules.canonical import CANONICAL

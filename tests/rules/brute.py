@@ -7,7 +7,6 @@ import struct
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import loomgrad.rules  # noqa: F401 -- fills the slot of `simplify`
 from loomgrad.dtype import cast_value, truncate
 from loomgrad.ir.args import Invalid
 from loomgrad.ir.opcode import GroupOp, Ops

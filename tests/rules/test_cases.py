@@ -10,8 +10,8 @@ import pytest
 from loomgrad.dtype import dtypes
 from loomgrad.ir.args import ParamArg
 from loomgrad.ir.opcode import Ops
-from loomgrad.ir.simplify import simplify
 from loomgrad.ir.uop import UOp
+from loomgrad.rules import simplify
 from tests.rules.brute import sym, value_of
 from tests.rules.test_fuzz import check_everywhere
 

@@ -7,8 +7,8 @@ import pytest
 from loomgrad.dtype import dtypes
 from loomgrad.ir.args import ParamArg
 from loomgrad.ir.opcode import Ops
-from loomgrad.ir.simplify import simplify
 from loomgrad.ir.uop import UOp
+from loomgrad.rules import simplify
 from tests.rules.test_fuzz import check_everywhere
 
 i, j, r = UOp.range(10, 0), UOp.range(4, 1), UOp.range(28, 2)

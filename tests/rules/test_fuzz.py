@@ -6,8 +6,8 @@ import pytest
 
 from loomgrad.dtype import dtypes
 from loomgrad.ir.args import Invalid
-from loomgrad.ir.simplify import simplify
 from loomgrad.ir.uop import UOp
+from loomgrad.rules import simplify
 from tests.rules.brute import environments, value_of
 from tests.rules.random_index import RandomIndex
 from tests.rules.random_typed import FLOATS, INTS, RandomTyped

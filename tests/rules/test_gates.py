@@ -5,8 +5,8 @@ from __future__ import annotations
 from loomgrad.dtype import dtypes
 from loomgrad.ir.args import Invalid, ParamArg
 from loomgrad.ir.opcode import Ops
-from loomgrad.ir.simplify import simplify
 from loomgrad.ir.uop import UOp
+from loomgrad.rules import simplify
 from tests.rules.test_fuzz import check_everywhere
 
 INVALID = UOp.const(Invalid)

@@ -9,8 +9,8 @@ import pytest
 from loomgrad.dtype import DType, dtypes
 from loomgrad.ir.args import ParamArg
 from loomgrad.ir.opcode import Ops
-from loomgrad.ir.simplify import simplify
 from loomgrad.ir.uop import UOp
+from loomgrad.rules import simplify
 
 
 def leaf(dtype: DType, slot: int = 0) -> UOp:
