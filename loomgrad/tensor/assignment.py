@@ -10,9 +10,9 @@ from typing import Self
 
 from loomgrad.dtype import Number, can_cast_lossless, holds
 from loomgrad.errors import DTypeError, GradientError, ShapeError, UnsupportedError
+from loomgrad.ir.shape import broadcast
 from loomgrad.tensor.core import recording, unique
 from loomgrad.tensor.data import is_numpy
-from loomgrad.tensor.movement import broadcast_shape
 from loomgrad.tensor.values import Values
 
 
@@ -32,7 +32,7 @@ class Assignment(Values):
                 "assigning through a view does not reach the tensor behind it yet",
                 fix="assign to that tensor, e.g. x.assign(mask.where(new, x))",
             )
-        if broadcast_shape(new.shape, self.shape) != self.shape:
+        if broadcast((new.shape, self.shape)) != self.shape:
             raise ShapeError(f"a value of shape {new.shape} cannot be assigned to {self.shape}")
         node = new.expand(self.shape)
         self._former = None

@@ -11,13 +11,14 @@ from loomgrad.engine.realize import realize
 from loomgrad.engine.state import realized_value, storage_of
 from loomgrad.errors import ShapeError
 from loomgrad.ir.opcode import Ops
-from loomgrad.ir.uop import UOp
 from loomgrad.memory import Buffer
 from loomgrad.tensor.data import Nested, nested
 from loomgrad.tensor.random import Random
 
 if TYPE_CHECKING:
     from typing import Any
+
+    from loomgrad.ir.uop import UOp
 
     from numpy.typing import NDArray
 
@@ -43,11 +44,9 @@ class Values(Random):
         if self._tracked and not self._requires_grad:
             return
         self._former = weakref.ref(self.uop)
-        if self._requires_grad:
-            # Two leaves with equal values may have been given the same storage.
-            tag = self.uop.tag if self.uop.op is Ops.NOOP else None
-            result = result if tag is None else UOp(Ops.NOOP, (result,), None, tag)
-        self.uop = result
+        # Equal values may have been given one storage; as leaves of gradients they stay apart.
+        marked = self.uop.op is Ops.NOOP
+        self.uop = self.uop.replace(src=(result,)) if marked else result
 
     def _buffer(self) -> Buffer:
         """The storage of the value, computed if it is not yet."""
