@@ -48,7 +48,7 @@ def _committed(node: UOp, sources: tuple[UOp, ...], index_dtype: DType) -> UOp:
     if node.op is Ops.CAST and node.src[0].op is Ops.CONST:
         return node
     if node.op is Ops.CAST:
-        return _strong(sources[0], index_dtype).cast(node.dtype)
+        return _strong(sources[0], index_dtype).cast(_unweak(node.dtype, index_dtype))
     dtype = common_dtype(node.src) if node.src else node.dtype
     if node.op is Ops.WHERE:
         wanted = _unweak(common_dtype(node.src[1:]), index_dtype)
