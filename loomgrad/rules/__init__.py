@@ -21,6 +21,9 @@ from loomgrad.rules.lift_cast import LIFT_CAST
 from loomgrad.rules.valid import GATES, VALID
 from loomgrad.rules.where import WHERE
 
+# Termination, by the first of these that changes: reductions with loops; divisions, casts, choices and gates below
+# other operations; the number of operations, where SUB and NEG of ints count double and a product of a sum counts as
+# the sum of products it becomes; how far constants are from the outside; pairs of operands out of order.
 # GATES comes first: a law like x * 0 = 0 must not lose a gate.  WRAP makes constants what the bounds take them for.
 # CANONICAL orders what the laws have settled.
 _NUMBERS = WRAP + FOLD + CAST + LIFT_CAST + INDEX + ARITH + DIVMOD

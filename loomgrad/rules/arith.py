@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from loomgrad.dtype import dtypes
 from loomgrad.ir.constant import literal_in
-from loomgrad.ir.guard import is_bool, is_float, is_int
+from loomgrad.ir.guard import is_bool, is_float, is_int, no_overflow, nonnegative
 from loomgrad.ir.matcher import PatternMatcher, rules
 from loomgrad.ir.opcode import GroupOp, Ops
 from loomgrad.ir.pattern import UPat
 from loomgrad.ir.rule import Rule, rewrites
 from loomgrad.ir.uop import UOp
-from loomgrad.rules.guards import all_int, at_least, is_strong, variable
+from loomgrad.rules.guards import all_int, at_least, is_signed, is_strong, nonpositive, variable
 
 x, y, z = UPat.var("x"), UPat.var("y"), UPat.var("z")
 c, c0, c1 = UPat.cvar("c"), UPat.cvar("c0"), UPat.cvar("c1")
@@ -60,6 +60,8 @@ TERMS = rules("terms",
 MAXIMUM = rules("max",
     Rule("self",         x.maximum(x),              x,                                              why="equal, NaN too"),
     Rule("bounds",       x.maximum(y),              x,                   at_least(x, y),            why="x is nowhere the smaller; ints only, a NaN has no bounds"),
+    Rule("scaled",       (x * c0).maximum(x * c1),  x * c0.maximum(c1),  all_int(x, c0, c1) & nonnegative(x) & no_overflow(x * c0, x * c1), why="x is not negative, and nothing wraps"),
+    Rule("scaled.minus", (x * c0).maximum(x * c1),  x * -((-c0).maximum(-c1)), all_int(x, c0, c1) & nonpositive(x) & no_overflow(x * c0, x * c1) & is_signed(x), why="x is not positive, and nothing wraps: the smaller factor"),
     Rule("again",        x.maximum(y).maximum(y),   x.maximum(y),                                   why="the maximum is idempotent"),
 )
 

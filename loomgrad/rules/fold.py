@@ -99,4 +99,26 @@ def fold_bitcast(bitcast: UOp, c: UOp) -> UOp | None:
     return None if bits != bits else bitcast.const_like(bits)
 
 
-FOLD = PatternMatcher([fold_constants, fold_single_value, fold_cast, fold_bitcast])
+_SPREADING = OpSet(Ops.RESHAPE, Ops.PERMUTE, Ops.EXPAND)
+
+
+@rewrites(UPat(GroupOp.Elementwise, name="node"))
+def unspread_constants(node: UOp) -> UOp | None:
+    """Before: x + (2 repeated to the shape of x).   After: x + 2.   Because: constants broadcast by themselves."""
+    if not node.source_mask & _SPREADING.mask:
+        return None
+    bare = node.replace(src=tuple(map(_constant_below, node.src)))
+    return None if bare is node else fit(bare, node)
+
+
+def _constant_below(node: UOp) -> UOp:
+    """The constant that a node repeats, or the node."""
+    below = node
+    while below.op in _SPREADING:
+        below = below.src[0]
+    return below if below.op is Ops.CONST or is_constant(below) else node
+
+
+FOLD = PatternMatcher(
+    [unspread_constants, fold_constants, fold_single_value, fold_cast, fold_bitcast]
+)

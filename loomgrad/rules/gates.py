@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from loomgrad.ir.args import AddrSpace, ParamArg
 from loomgrad.ir.opcode import GroupOp, Ops, OpSet
 from loomgrad.ir.simplify import simplify
 from loomgrad.ir.substitute import substitute
@@ -15,6 +16,7 @@ from loomgrad.rules.sums import Sum, constant_of, is_index, sum_of
 MOST_CLAUSES = 16
 # Without one of these an index is linear, and no bound makes it simpler.
 _BENDING = OpSet(*GroupOp.Division, *GroupOp.Comparison, Ops.WHERE, Ops.MAX)
+_OPAQUE = OpSet(Ops.INDEX, Ops.LOAD, Ops.REDUCE, Ops.STAGE, Ops.AFTER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,32 +107,49 @@ def _decided_under(node: UOp, bound: Bound) -> bool | None:
 
 
 def _under(node: UOp, bound: Bound) -> UOp:
-    below = set(node.toposort())
+    below = _index_part(node)
     total = sum_of(bound.expression)
-    pivot = _pivot(total, below)
-    decides = node if node.op in GroupOp.Comparison else None
-    if pivot is None or not any(part.op in _BENDING for part in below if part is not decides):
+    pivot = next((t for t, factor in total.terms.items() if factor in (1, -1) and t in below), None)
+    if pivot is None or not (bound.low == bound.high or _bends(node, below)):
         return node
-    free = _loop_over(bound)
-    sign = total.terms[pivot]
-    rest = total.without(pivot)
-    term = sum_of(free).plus(rest, -1).scaled(sign).build()
-    guess = simplify(substitute(node, {pivot: term}))
-    if free.op is not Ops.CONST:
-        value = total.shifted(-bound.low).build()
-        guess = simplify(substitute(guess, {free.src[0] if free.op is Ops.ADD else free: value}))
-    return guess if len(guess.toposort()) < len(below) else node
+    fresh = min((loop.arg.axis[0] for loop in node.ranges | bound.expression.ranges), default=0)
+    loop = UOp.range(bound.high - bound.low + 1, min(fresh, 0) - 1)
+    value = total.shifted(-bound.low)
+    free = Sum({loop: 1} if bound.low < bound.high else {})
+    term = free.plus(value.without(pivot), -1).scaled(total.terms[pivot]).build()
+    covers = _covers(below - {pivot})
+    guess = simplify(substitute(node, {**covers, pivot: term}))
+    guess = simplify(substitute(guess, {loop: substitute(value.build(), covers)}))
+    guess = substitute(guess, {cover: covered for covered, cover in covers.items()})
+    return guess if len(_index_part(guess)) < len(below) else node
 
 
-def _pivot(total: Sum, below: set[UOp]) -> UOp | None:
-    """A term of the bounded expression that can be expressed by the others, and that occurs."""
-    found = (term for term, factor in total.terms.items() if factor in (1, -1) and term in below)
-    return next(found, None)
+def _bends(node: UOp, below: set[UOp]) -> bool:
+    """Whether anything but a comparison of linear sums is there."""
+    decides = node if node.op in GroupOp.Comparison else None
+    return any(part.op in _BENDING for part in below if part is not decides)
 
 
-def _loop_over(bound: Bound) -> UOp:
-    """low + a loop variable that is in no other expression."""
-    if bound.low == bound.high:
-        return UOp.const(bound.low)
-    loop = UOp.range(bound.high - bound.low + 1, -1)
-    return UOp(Ops.ADD, (loop, UOp.const(bound.low))) if bound.low else loop
+def _index_part(node: UOp) -> set[UOp]:
+    """The arithmetic of `node`, with what it is made of, which counts as unknown; without constants."""
+    parts = node.toposort(gate=_is_arithmetic)
+    return {part for part in parts if part.op is not Ops.CONST}
+
+
+def _is_arithmetic(node: UOp) -> bool:
+    return node.op in GroupOp.Elementwise
+
+
+def _covers(below: set[UOp]) -> dict[UOp, UOp]:
+    """Something without sources in place of each value from memory, whose own graph is not our business."""
+    return {
+        part: UOp(
+            Ops.PARAM, (), ParamArg(-1 - place, part.dtype, 1, None, AddrSpace.ALU, part.shape)
+        )
+        for place, part in enumerate(sorted(below, key=_by_order))
+        if part.op in _OPAQUE
+    }
+
+
+def _by_order(node: UOp) -> tuple[int, tuple[int, ...]]:
+    return node.order

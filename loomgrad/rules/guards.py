@@ -80,3 +80,10 @@ def has_after(x: UOp, c: UOp) -> bool:
 def is_signed(x: UOp) -> bool:
     """An int dtype with negative values; -1 is its greatest value in the others."""
     return x.dtype.is_int and not x.dtype.is_unsigned
+
+
+@guard
+def nonpositive(x: UOp) -> bool:
+    """No value is above 0."""
+    low, high = x.bounds
+    return low <= high <= 0

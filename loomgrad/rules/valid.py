@@ -15,6 +15,7 @@ from loomgrad.ir.guard import valid
 from loomgrad.ir.matcher import PatternMatcher, rules
 from loomgrad.ir.opcode import GroupOp, Ops, OpSet
 from loomgrad.ir.pattern import UPat
+from loomgrad.ir.right_side import fit
 from loomgrad.ir.rule import Rule, rewrites
 from loomgrad.ir.uop import UOp
 from loomgrad.rules.gates import (
@@ -45,15 +46,21 @@ _BINARY = OpSet(*GroupOp.Binary)
 
 
 @rewrites(UPat(_BINARY, src=[INVALID, UPat()], name="node"))
-def spread_invalid(node: UOp, invalid: UOp) -> UOp:
+def spread_invalid(node: UOp, invalid: UOp) -> UOp | None:
     """Before: Invalid + x.   After: Invalid.   Because: what is made of an unusable value is unusable."""
-    return invalid
+    return _filling(invalid, node)
 
 
-@rewrites(UPat(Ops.WHERE, src=(UPat.const(False), UPat(), INVALID)))
-def never_valid(invalid: UOp) -> UOp:
+@rewrites(UPat(Ops.WHERE, src=(UPat.const(False), UPat(), INVALID), name="node"))
+def never_valid(node: UOp, invalid: UOp) -> UOp | None:
     """Before: where(False, i, Invalid).   After: Invalid.   Because: by definition."""
-    return invalid
+    return _filling(invalid, node)
+
+
+def _filling(invalid: UOp, node: UOp) -> UOp | None:
+    """Invalid everywhere that `node` has an element."""
+    shape = node.shape_or_none
+    return None if shape is None else invalid.expand(shape)
 
 
 @rewrites(UPat(_ARITHMETIC, src=UPat(), name="node"))
@@ -67,7 +74,7 @@ def move_gate_outward(node: UOp) -> UOp | None:
         return None
     gate, index, invalid = node.src[place].src
     inside = node.replace(src=(*node.src[:place], index, *node.src[place + 1 :]))
-    return UOp(Ops.WHERE, (gate, inside, invalid)) if node.dtype.is_int else inside
+    return fit(UOp(Ops.WHERE, (gate, inside, invalid)) if node.dtype.is_int else inside, node)
 
 
 def _is_gated(node: UOp) -> bool:
@@ -81,8 +88,8 @@ def simplify_under_gate(gated: UOp, gate: UOp, i: UOp, invalid: UOp) -> UOp | No
         return None
     simple = simplify_under(i, bounds_of_clauses(clauses_of(gate)))
     if simple is None:
-        return invalid
-    return None if simple is i else UOp(Ops.WHERE, (gate, simple, invalid))
+        return _filling(invalid, gated)
+    return None if simple is i else fit(UOp(Ops.WHERE, (gate, simple, invalid)), gated)
 
 
 @rewrites(UPat(Ops.AND, dtypes.bool))
@@ -95,9 +102,9 @@ def drop_implied_clauses(node: UOp) -> UOp | None:
         others = clauses[:place] + clauses[place + 1 :]
         simple = simplify_under(clause, bounds_of_clauses(others))
         if simple is None:
-            return UOp.const(False)
+            return fit(UOp.const(False), node)
         if simple is not clause:
-            return conjunction([*clauses[:place], simple, *clauses[place + 1 :]])
+            return fit(conjunction([*clauses[:place], simple, *clauses[place + 1 :]]), node)
     return None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from loomgrad.dtype import dtypes
-from loomgrad.ir.args import Invalid, ParamArg
+from loomgrad.ir.args import Invalid, ParamArg, StageArg
 from loomgrad.ir.opcode import Ops
 from loomgrad.ir.uop import UOp
 from loomgrad.rules import simplify
@@ -81,6 +81,40 @@ def test_implied_clauses_go() -> None:
 def test_clauses_are_simplified_under_the_others() -> None:
     assert set(check_everywhere((r < 8) & (r % 8 < 4)).toposort()) >= {r < 4}
     assert check_everywhere((r < 8) & (r % 8 < 4)) is (r < 4)
+
+
+def test_one_value_is_put_in_place() -> None:
+    assert check_everywhere(gated(r.eq(0), i // 2 * 8 + r)).src[1] is simplify(i // 2 * 8)
+    assert check_everywhere(gated(r.eq(5) & i.eq(r), i * 3 + r % 4)).src[1] is UOp.const(16)
+
+
+def test_what_lies_below_a_load_is_not_touched() -> None:
+    """A bound holds for the gated index, not for what another loop of the same name stored."""
+    stored = UOp(Ops.STAGE, ((r // 4 + r % 4).cast(dtypes.int32), r), StageArg("CPU"))
+    loaded = stored.index(r).cast(dtypes.weakint)
+    index = loaded * 32 + r % 4
+    result = simplify(gated(r < 4, index))
+    assert stored in result.toposort()
+    assert result.src[1] is simplify(loaded * 32 + r)
+
+
+def test_bounds_inside_of_bounds_use_loops_of_their_own() -> None:
+    inner = ((r < 4) & (i + r < 4)).where(r % 4 + (i + r) % 4, r)
+    check_everywhere(gated((r < 8) & (i < 4) & (i + r < 8), inner + r % 8))
+
+
+def test_gates_of_lanes_keep_their_shape() -> None:
+    column = UOp.stack(UOp.const(k) for k in range(4)).reshape(4, 1)
+    row = UOp.stack(UOp.const(k) for k in range(3)).reshape(1, 3)
+    wide = UOp(Ops.WHERE, (row < 2, column * 3, INVALID))
+    for node in (
+        wide + 1,
+        wide < 5,
+        wide.cast(dtypes.float32),
+        UOp(Ops.ADD, (column + row, INVALID)),
+    ):
+        assert simplify(node).shape == (4, 3)
+    assert simplify(UOp(Ops.WHERE, (row < 3, column * 3, INVALID))).shape == (4, 3)
 
 
 def test_gates_of_data_stay() -> None:

@@ -68,6 +68,8 @@ FORMS = {
     "two signs":       (-(-x),                                       x),  # noqa: B002
     "constants meet":  ((n + 5) - 3,                                 n + 2),
     "wrap":            (u + 250 + 10,                                u + 4),
+    "scaled maximum":  ((i * 3).maximum(i * 5),                      i * 5),
+    "scaled, minus":   ((i * -3).maximum(i * -5),                    i * -3),
     "large":           (u.maximum(300 - 45),                         typed(255, dtypes.uint8)),
 }
 KEPT = {
@@ -139,6 +141,15 @@ def test_shapes_are_kept() -> None:
     assert zero.shape == (4,)
     assert simplify(lanes // 4).shape == (4,) and simplify(lanes - lanes).shape == (4,)
     assert simplify((lanes + i * 4) // 4).shape == (4,)
+
+
+def test_constants_broadcast_by_themselves() -> None:
+    table = UOp(Ops.BUFFER, (), ParamArg(0, F32, 6)).reshape(2, 3)
+    assert simplify(table * typed(2.0, F32).expand(2, 3)) is table * typed(2.0, F32)
+    assert simplify(TRUE.expand(2, 1).where(table, table + 1)) is table
+    whole = simplify(typed(2, I32).expand(2, 3).cast(F32))
+    assert whole.shape == (2, 3) and whole.op is Ops.EXPAND
+    assert typed(2.0, F32) in whole.toposort()
 
 
 def test_the_order_of_operands_depends_on_no_slot() -> None:
