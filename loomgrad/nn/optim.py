@@ -143,4 +143,4 @@ class Adam(AdamW):
 
 def zeros_for(param: Tensor) -> Tensor:
     """Zeros in memory, in the shape of a parameter."""
-    return param.zeros_like().realize()
+    return Tensor.in_memory(0.0, param.dtype, param.device, param.shape)

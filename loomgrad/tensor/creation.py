@@ -62,15 +62,24 @@ class Creation(Functional):
 
     @classmethod
     def in_memory(
-        cls, data: object, dtype: DType = dtypes.default_float, device: str | None = None
+        cls,
+        data: object,
+        dtype: DType = dtypes.default_float,
+        device: str | None = None,
+        shape: Sizes | None = None,
     ) -> Self:
-        """As `Tensor(data)`, but also a single number is storage.
+        """As `Tensor(data)`, but a single number, here repeated to `shape`, is storage too.
 
-        `Tensor(0.1)` is a constant of the programs that use it: another number is another program.
+        `Tensor(0.1)` and `Tensor.zeros(3)` are constants of the programs that use them: another number is
+        another program.
         """
         place = Device.canonicalize(device)
-        values, shape = flattened(data)
-        return cls._of(storage(shape, dtype, place, packed(values, dtype)), place)
+        values, found = flattened(data)
+        wanted = found if shape is None else checked_sizes((shape,))
+        if found not in ((), wanted):
+            raise ShapeError(f"data of shape {found} cannot fill {wanted}")
+        content = packed(values, dtype) * (size_of(wanted) if found == () else 1)
+        return cls._of(storage(wanted, dtype, place, content), place)
 
     # ---- constants
 

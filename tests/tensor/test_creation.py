@@ -93,6 +93,7 @@ def test_constants() -> None:
     dtype_is(x.full_like(-3), dtypes.int32)
     assert Tensor.empty(2, 3, dtype=dtypes.int64).numpy().shape == (2, 3)
     assert Tensor.in_memory(2.5).item() == 2.5
+    assert Tensor.in_memory(1, dtypes.int8, shape=(2, 2)).tolist() == [[1, 1], [1, 1]]
 
 
 @pytest.mark.parametrize(
@@ -148,6 +149,8 @@ def test_mistakes() -> None:
         Tensor([1, [2]])
     with pytest.raises(ShapeError, match="negative sizes"):
         Tensor.zeros(2, -1)
+    with pytest.raises(ShapeError, match=r"shape \(3,\) cannot fill \(2,\)"):
+        Tensor.in_memory([1, 2, 3], shape=(2,))
     with pytest.raises(ShapeError, match="never ends"):
         Tensor.arange(0, 5, 0)
     with pytest.raises(DeviceError, match="there is no device TOASTER"):
