@@ -154,16 +154,12 @@ def _power(a: Array, b: Array) -> Array:
 
 
 def _shifted(a: Array, b: Array, left: bool) -> Array:
-    """Shifts in 64 bits; a distance past them shifts everything out, a negative one gives 0."""
+    """A distance outside of the width gives 0."""
     import numpy as np
 
-    wide = a.astype(np.uint64 if a.dtype.kind == "u" else np.int64)
-    inside = (b >= 0) & (b < 64)
-    distance = np.where(inside, b, 0).astype(wide.dtype)
-    if left:
-        return np.where(inside, wide << distance, 0).astype(a.dtype)
-    far = np.where((b >= 64) & (a < 0), -1, 0).astype(wide.dtype)
-    return np.where(inside, wide >> distance, far).astype(a.dtype)
+    inside = (b >= 0) & (b < 8 * a.dtype.itemsize)
+    distance = np.where(inside, b, 0).astype(a.dtype)
+    return np.where(inside, a << distance if left else a >> distance, 0).astype(a.dtype)
 
 
 def _shift_left(a: Array, b: Array) -> Array:

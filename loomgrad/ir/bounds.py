@@ -186,6 +186,8 @@ def shift_bounds(node: UOp) -> Interval:
     if not _usable(node) or distance[0] != distance[1] or not 0 <= distance[0] < 64:
         return whole(node.dtype)
     (low, high), count = node.src[0].bounds, int(distance[0])
+    if 0 < node.dtype.bits <= count:
+        return 0, 0
     ends = [shift(node.op, int(value), count) for value in (low, high)]
     return _fitting(node, min(ends), max(ends))
 

@@ -41,10 +41,10 @@ def truncated_modulo(a: int, b: int) -> int:
 
 
 def shift(op: Op, value: int, distance: int) -> int:
-    """SHL or SHR.  64 places and more shift everything out (SHR leaves the sign); negative ones give 0."""
-    if distance < 0 or (distance > 63 and op is Ops.SHL):
+    """SHL or SHR by 0 to 63 places; other distances give 0."""
+    if not 0 <= distance < 64:
         return 0
-    return value << distance if op is Ops.SHL else value >> min(distance, 64)
+    return value << distance if op is Ops.SHL else value >> distance
 
 
 def shift_left(value: int, distance: int) -> int:

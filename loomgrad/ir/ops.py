@@ -124,8 +124,8 @@ TABLE = (
     Row(Ops.AND,       "bitwise and",                                   "a b",                None,           _EACH,                _INT,                        operator.and_,              _LOGIC,               _BOTH,            _ALL),
     Row(Ops.OR,        "bitwise or",                                    "a b",                None,           _EACH,                _INT,                        operator.or_,               _LOGIC,               _BOTH,            _ALL),
     Row(Ops.XOR,       "bitwise exclusive or",                          "a b",                None,           _EACH,                _INT,                        operator.xor,               _LOGIC,               _BOTH,            _ALL),
-    Row(Ops.SHL,       "a shifted left by b; 0 beyond the width",       "a b",                None,           _EACH,                typing_rules.shift_dtype,    fold.shift_left,            _SHIFT,               _NONE,            _ALL),
-    Row(Ops.SHR,       "a shifted right by b, with sign; 0 for b < 0",  "a b",                None,           _EACH,                typing_rules.shift_dtype,    fold.shift_right,           _SHIFT,               _NONE,            _ALL),
+    Row(Ops.SHL,       "a shifted left by b; 0 for b beyond the width", "a b",                None,           _EACH,                typing_rules.shift_dtype,    fold.shift_left,            _SHIFT,               _NONE,            _ALL),
+    Row(Ops.SHR,       "a shifted right, with sign; 0 beyond the width","a b",                None,           _EACH,                typing_rules.shift_dtype,    fold.shift_right,           _SHIFT,               _NONE,            _ALL),
     Row(Ops.THREEFRY,  "Threefry-2x32 of counter a under key b",        "a b",                None,           _EACH,                typing_rules.threefry_dtype, fold.threefry,              _WHOLE,               _NONE,            _ALL),
 
     Row(Ops.WHERE,     "b if c else d",                                 "c b d",              None,           _EACH,                typing_rules.where_dtype,    fold.select,                bounds.where_bounds,  _NONE,            _ALL),

@@ -10,12 +10,14 @@ import pytest
 
 from loomgrad.dtype import DType, cast_value, dtypes, numpy_dtype, truncate
 from loomgrad.dtype.number import Number
+from loomgrad.ir.args import ParamArg
 from loomgrad.ir.arrays import FLOAT_FUNCTIONS, array_forms
 from loomgrad.ir.evaluate import evaluate_tensor
 from loomgrad.ir.fold import fold
 from loomgrad.ir.opcode import GroupOp, Op, Ops
 from loomgrad.ir.ops import ROWS
 from loomgrad.ir.uop import UOp
+from loomgrad.memory import Buffer
 from tests.ir.graphs import buffer
 from tests.ir.values_of import STRONG, near, same, values_of
 
@@ -152,3 +154,11 @@ def test_float_functions_of_ints_are_floats() -> None:
     assert node.dtype is dtypes.float32
     result = evaluate_tensor(node, {base: np.array([4, 2], np.int32)})
     assert result.tolist() == [2.0, float(np.float32(math.sqrt(2)))]
+
+
+def test_memory_of_a_bound_buffer_is_read() -> None:
+    memory = Buffer("CPU", 3, dtypes.int16)
+    memory.copyin(np.array([1, -2, 3], np.int16))
+    bound = UOp(Ops.BUFFER, (), ParamArg(0, dtypes.int16, 3, "CPU", buffer=memory))
+    assert evaluate_tensor(bound * 2, {}).tolist() == [2, -4, 6]
+    assert evaluate_tensor(bound * 2, {bound: np.array([5, 5, 5], np.int16)}).tolist() == [10] * 3

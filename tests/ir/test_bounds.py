@@ -118,6 +118,13 @@ def test_strong_ints_that_could_wrap_are_unknown() -> None:
     assert (LOOPS[0] * 43).bounds == (0, 129)
 
 
+def test_shifts_beyond_the_width() -> None:
+    negative = (LOOPS[0] - 5).cast(dtypes.int8)
+    assert negative.alu(Ops.SHR, UOp.const(7)).bounds == (-1, -1)
+    assert negative.alu(Ops.SHR, UOp.const(8)).bounds == (0, 0)
+    assert negative.alu(Ops.SHL, UOp.const(8)).bounds == (0, 0)
+
+
 def test_a_divisor_that_may_be_zero_gives_zero() -> None:
     i, j, _ = LOOPS
     assert ((i + 5) // j).bounds == (0, 8)
