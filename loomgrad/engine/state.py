@@ -9,7 +9,9 @@ import itertools
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary, WeakSet
 
+from loomgrad.ir.args import ParamArg
 from loomgrad.ir.opcode import Ops, OpSet
+from loomgrad.ir.shape import size_of
 from loomgrad.ir.uop import UOp
 
 if TYPE_CHECKING:
@@ -19,9 +21,9 @@ _slots = itertools.count()
 _uniques = itertools.count()
 _values: WeakKeyDictionary[UOp, UOp] = WeakKeyDictionary()
 live_tensors: WeakSet[object] = WeakSet()
-MARKS = OpSet(
-    Ops.NOOP, Ops.DETACH
-)  # a value of its own to gradients, the same value to the scheduler
+# A value of its own to gradients, the same value to the scheduler.
+MARKS = OpSet(Ops.NOOP, Ops.DETACH)
+_FOLLOWED = OpSet(*MARKS, Ops.RESHAPE, Ops.SHRINK)
 
 
 def next_slot() -> int:
@@ -45,21 +47,55 @@ def record(node: UOp, value: UOp) -> None:
 
 
 def realized_value(node: UOp) -> UOp | None:
-    """The storage that holds the value of a node, seen in its shape; None if it must be computed."""
-    reshaped = node.shape_or_none
-    while True:
-        if node.op is Ops.BUFFER:
-            value: UOp | None = node if node.arg.buffer is not None else None
-            break
-        value = _values.get(node)
-        if value is not None:
-            break
-        if node.op not in MARKS and node.op is not Ops.RESHAPE:
+    """The storage that holds the value of a node, seen in its shape; None if it must be computed.
+
+    A contiguous slice of storage is storage too: a view of the same memory.
+    """
+    moved: list[UOp] = []
+    while (value := _stored(node)) is None:
+        if node.op not in _FOLLOWED:
             return None
+        moved.append(node)
         node = node.src[0]
-    if value is None or value.shape_or_none == reshaped or reshaped is None:
-        return value
-    return value.reshape(reshaped)
+    for step in reversed(moved):
+        if step.op is Ops.SHRINK:
+            value = _slice(step, value)
+            if value is None:
+                return None
+        elif step.op is Ops.RESHAPE:
+            value = value.reshape(step.shape)
+    return value
+
+
+def _stored(node: UOp) -> UOp | None:
+    if node.op is Ops.BUFFER:
+        return node if node.arg.buffer is not None else None
+    return _values.get(node)
+
+
+def _slice(shrink: UOp, value: UOp) -> UOp | None:
+    """A view of the memory of `value`, if the elements of `shrink` lie together there."""
+    offset = 0
+    stride = 1
+    cut = False
+    for begin, size, whole in zip(
+        reversed(shrink.offsets), reversed(shrink.sizes), reversed(value.shape), strict=True
+    ):
+        if size == 0 or (cut and size != 1):
+            return None
+        offset += begin * stride
+        stride *= whole
+        cut = cut or size != whole
+    storage = value.base
+    arg = storage.arg
+    count = size_of(shrink.sizes)
+    memory = arg.buffer.view(count, arg.dtype, offset * arg.dtype.itemsize)
+    view = UOp(
+        Ops.BUFFER, (), ParamArg(next_slot(), arg.dtype, count, arg.device, buffer=memory)
+    )
+    made = view.reshape(shrink.shape)
+    record(shrink, made)
+    return made
 
 
 def storage_of(node: UOp) -> Buffer | None:
@@ -67,9 +103,7 @@ def storage_of(node: UOp) -> Buffer | None:
     value = realized_value(node)
     if value is None:
         return None
-    while value.op is not Ops.BUFFER:
-        value = value.src[0]
-    buffer: Buffer | None = value.arg.buffer
+    buffer: Buffer | None = value.base.arg.buffer
     return buffer
 
 

@@ -116,7 +116,9 @@ def gated(index: UOp, gate: UOp | None) -> UOp:
 
 
 def ungated(index: UOp) -> tuple[UOp, UOp | None]:
-    """An index and its gate."""
+    """An index and its gate.  An index that is never valid is 0 where false."""
+    if index.arg is Invalid:
+        return ZERO, UOp.const(False)
     if index.op is Ops.WHERE and index.src[2].arg is Invalid:
         inner, gate = ungated(index.src[1])
         return inner, both(index.src[0], gate)

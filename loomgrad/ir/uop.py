@@ -152,6 +152,14 @@ class UOp(Vocabulary):
                     return device
         return None
 
+    @property
+    def base(self) -> UOp:
+        """What lies below RESHAPEs."""
+        node = self
+        while node.op is Ops.RESHAPE:
+            node = node.src[0]
+        return node
+
     def is_const(self) -> bool:
         """Whether this is a CONST or a CAST of one."""
         return self.op is Ops.CONST or (self.op is Ops.CAST and self.src[0].op is Ops.CONST)

@@ -96,6 +96,25 @@ def test_views_of_storage_cost_nothing() -> None:
     assert kernels_run(x.permute(1, 0)) == 1
 
 
+def test_contiguous_slices_of_storage_are_views() -> None:
+    x = random(6, 4, 5).realize()
+    for view in (x[2], x[1:3], x[2, 1:3], x[5, 3, 2], x.reshape(24, 5)[7:9], x[1:5][1]):
+        assert kernels_run(view) == 0
+    np.testing.assert_array_equal(x[1:5][1].numpy(), x.numpy()[2])
+    np.testing.assert_array_equal(x.reshape(24, 5)[7:9].numpy(), x.numpy().reshape(24, 5)[7:9])
+    assert kernels_run(x[:, 1]) == 1
+
+
+def test_batches_of_one_tensor_share_their_kernel() -> None:
+    x, w = random(64, 8).realize(), random(8, 8)
+    (x[0:8] @ w).sum(0).realize()
+    kernels = len(compiled._kernels)
+    for start in range(8, 64, 8):
+        got = (x[start : start + 8] @ w).sum(0).numpy()
+        np.testing.assert_allclose(got, (x.numpy()[start : start + 8] @ w.numpy()).sum(0), rtol=1e-4)
+    assert len(compiled._kernels) == kernels
+
+
 @pytest.mark.parametrize("shape", [(0,), (3, 0, 2)])
 def test_nothing_is_computed_for_empty_values(shape: tuple[int, ...]) -> None:
     y = Tensor(np.zeros(shape, np.float32)) + 1
