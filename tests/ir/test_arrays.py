@@ -158,7 +158,7 @@ def test_float_functions_of_ints_are_floats() -> None:
 
 def test_memory_of_a_bound_buffer_is_read() -> None:
     memory = Buffer("CPU", 3, dtypes.int16)
-    memory.copyin(np.array([1, -2, 3], np.int16))
+    memory.copyin(np.array([1, -2, 3], np.int16).tobytes())
     bound = UOp(Ops.BUFFER, (), ParamArg(0, dtypes.int16, 3, "CPU", buffer=memory))
     assert evaluate_tensor(bound * 2, {}).tolist() == [2, -4, 6]
     assert evaluate_tensor(bound * 2, {bound: np.array([5, 5, 5], np.int16)}).tolist() == [10] * 3
