@@ -21,6 +21,7 @@ from loomgrad.ir.uop import UOp
 from loomgrad.ir.verify import verify
 from loomgrad.schedule.collapse import collapse
 from loomgrad.schedule.fuse import fuse
+from loomgrad.schedule.join import join
 from loomgrad.schedule.kernelize import kernelize
 from loomgrad.schedule.prepare import prepare
 from loomgrad.schedule.rangeify import rangeify
@@ -48,7 +49,8 @@ SCHEDULE_PASSES = (
     Pass("collapse",    collapse,    Level.RANGED,  Level.RANGED,  "removes loops of reductions that pick or count",                         ("rangeify",)),
     Pass("fuse",        fuse,        Level.RANGED,  Level.RANGED,  "inlines each STAGE that is cheaper to compute than to store",            ("collapse",)),
     Pass("collapse_2",  collapse,    Level.RANGED,  Level.RANGED,  "the same for reductions whose operands fuse has inlined",                ("fuse",)),
-    Pass("kernelize",   kernelize,   Level.RANGED,  Level.KERNEL,  "cuts the graph into kernels at the STAGEs that are left",                ("collapse_2",)),
+    Pass("join",        join,        Level.RANGED,  Level.RANGED,  "makes what is read element by element one kernel with several outputs",  ("collapse_2",)),
+    Pass("kernelize",   kernelize,   Level.RANGED,  Level.KERNEL,  "cuts the graph into kernels at the STAGEs that are left",                ("join",)),
 )
 KERNEL_PASSES = (
     Pass("merge_loops", merge_loops, Level.KERNEL,  Level.KERNEL,  "makes adjacent loops one where that needs no division"),

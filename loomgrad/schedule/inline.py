@@ -20,10 +20,10 @@ def inline_stages(sink: UOp, inlined: Set[UOp]) -> UOp:
             made[node] = _value_at(sources[0], sources[1:])
         else:
             made[node] = node if sources == node.src else node.replace(src=sources)
-    return simplify(_own_elements(made[sink]))
+    return simplify(own_elements(made[sink]))
 
 
-def _own_elements(sink: UOp) -> UOp:
+def own_elements(sink: UOp) -> UOp:
     """Before: INDEX(STAGE(v, i, j), i, j).   After: v.
 
     Because: a STAGE is read under its very own loops only by another output of the kernel that computes it.

@@ -112,3 +112,33 @@ def test_deep_chains_schedule_in_linear_time() -> None:
     seconds(4)
     few, many = seconds(20), seconds(160)
     assert many < 30 * few
+
+
+def test_an_activation_is_written_by_its_product() -> None:
+    new = Inputs()
+    x, w, v = new(128, 64), new(64, 128), new(128, 128)
+    z = matmul(x, w)
+    h = z.maximum(0)
+    mask = (0 < z).where(v, 0)
+    kernels = kernels_of(matmul(h, v), mask, matmul(h.permute(1, 0), mask))
+    assert [stores_of(kernel) for kernel in kernels][0] >= 2
+
+
+def test_the_statistics_of_rows_are_one_kernel() -> None:
+    new = Inputs()
+    x, y = new(128, 10), new(128, 10)
+    greatest = x.max(1, keepdim=True)
+    total = (x - greatest).exp().sum(1, keepdim=True)
+    log_total = total.log() + greatest
+    kernels = kernels_of((x - log_total) * y, ((x - log_total) * y).sum(1))
+    assert len(kernels) <= 2
+
+
+def test_joining_never_makes_kernels_wait_for_each_other() -> None:
+    new = Inputs()
+    x, w = new(16, 16), new(16, 16)
+    a = matmul(x, w)
+    b = matmul(a, w)
+    c = a + b
+    kernels = kernels_of(a, b, c, matmul(c, a))
+    assert sum(stores_of(kernel) for kernel in kernels) == 4
