@@ -118,7 +118,7 @@ def run(steps: int = STEPS) -> Outcome:
 @no_grad()
 def _read_held_out(network: Network, outcome: Outcome) -> None:
     _, _, test_x, test_y = digits()
-    outcome.predictions = [int(guess) for guess in network(Tensor(test_x)).argmax(1)]
+    outcome.predictions = network(Tensor(test_x)).argmax(1).numpy().tolist()
     outcome.labels = test_y.tolist()
     outcome.images = test_x.tolist()
 

@@ -114,13 +114,15 @@ class AdamW(Optimizer):
         self.powers = Tensor.in_memory([1.0, 1.0], dtypes.float64)
 
     def _begin(self) -> list[Tensor]:
-        return [self.powers.assign(self.powers * self.betas)]
+        self.powers.assign(self.powers * self.betas)
+        self._rest = 1.0 - self.powers
+        return [self.powers]
 
     def _update(self, place: int, param: Tensor, gradient: Tensor) -> list[Tensor]:
         m, v = self.m[place], self.v[place]
         m.assign(m * self.b1 + gradient * (1 - self.b1))
         v.assign(v * self.b2 + gradient * gradient * (1 - self.b2))
-        rest = (1.0 - self.powers).cast(param.dtype)
+        rest = [part.cast(param.dtype) for part in self._rest]
         step = (m / rest[0]) / ((v / rest[1]).sqrt() + self.eps)
         if self.weight_decay:
             step = step + param * self.weight_decay

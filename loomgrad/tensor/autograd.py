@@ -7,12 +7,11 @@ from contextlib import ContextDecorator
 from contextvars import Token
 from typing import Self
 
-from loomgrad.engine.state import live_tensors
 from loomgrad.errors import GradientError, ShapeError
 from loomgrad.ir.uop import UOp
 from loomgrad.rules.differentiate import gradients
 from loomgrad.tensor.assignment import Assignment
-from loomgrad.tensor.core import recording
+from loomgrad.tensor.core import leaves, recording
 
 
 class no_grad(ContextDecorator):
@@ -44,13 +43,11 @@ class Autograd(Assignment):
         count.
         """
         seed = self._seed(gradient)
-        leaves = [
-            tensor
-            for tensor in live_tensors
-            if isinstance(tensor, Autograd) and tensor._requires_grad and tensor is not self
+        candidates = [
+            leaf for leaf in leaves.values() if isinstance(leaf, Autograd) and leaf is not self
         ]
-        found = self._gradients(seed, leaves)
-        reached = [leaf for leaf in leaves if leaf in found]
+        found = self._gradients(seed, candidates)
+        reached = [leaf for leaf in candidates if leaf in found]
         if not reached:
             raise GradientError(
                 "backward() found no tensor that requires a gradient",

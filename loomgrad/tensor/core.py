@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 # False inside `no_grad`.
 recording: ContextVar[bool] = ContextVar("recording", default=True)
+# The Tensors that require a gradient, by identity: `==` of Tensors is elementwise.
+leaves: weakref.WeakValueDictionary[int, Core] = weakref.WeakValueDictionary()
 
 
 class Core(Vocabulary):
@@ -95,6 +97,10 @@ class Core(Vocabulary):
         if wanted and not self._requires_grad and not is_storage(self.uop):
             self.uop = unique(self.uop)
         self._requires_grad = wanted
+        if wanted:
+            leaves[id(self)] = self
+        else:
+            leaves.pop(id(self), None)
 
     def requires_grad_(self, wanted: bool = True) -> Self:
         """Set `requires_grad` and return this tensor."""
