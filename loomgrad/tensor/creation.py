@@ -43,6 +43,7 @@ class Creation(Functional):
     def __init__(
         self,
         data: object,
+        *,
         dtype: DType | None = None,
         requires_grad: bool = False,
         device: str | None = None,
@@ -148,6 +149,7 @@ class Creation(Functional):
         start: float,
         stop: float | None = None,
         step: float = 1,
+        *,
         dtype: DType | None = None,
         device: str | None = None,
     ) -> Self:
@@ -205,7 +207,9 @@ class Creation(Functional):
         return cls(array)
 
 
-def storage(shape: Shape, dtype: DType, device: str, content: bytes | None = None) -> UOp:
+def storage(
+    shape: Shape, dtype: DType, device: str, content: bytes | memoryview | None = None
+) -> UOp:
     """A new BUFFER, filled with `content` if there is any, seen in a shape."""
     size = size_of(shape)
     buffer = Buffer(device, size, dtype)

@@ -19,6 +19,32 @@ class Elementwise(Casts):
 
     __slots__ = ()
 
+    # ---- arithmetic by name
+
+    def add(self, other: Self | Number) -> Self:
+        """x + y."""
+        return self + other
+
+    def sub(self, other: Self | Number) -> Self:
+        """x - y."""
+        return self - other
+
+    def mul(self, other: Self | Number) -> Self:
+        """x * y."""
+        return self * other
+
+    def div(self, other: Self | Number) -> Self:
+        """x / y."""
+        return self / other
+
+    def neg(self) -> Self:
+        """-x."""
+        return -self
+
+    def logical_not(self) -> Self:
+        """Whether each element is 0."""
+        return ~self.bool()
+
     # ---- comparison
 
     def __eq__(self, other: object) -> Self:  # type: ignore[override]  # elementwise

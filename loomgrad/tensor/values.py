@@ -11,16 +11,17 @@ from loomgrad.engine.realize import realize
 from loomgrad.engine.state import realized_value, storage_of
 from loomgrad.errors import ShapeError
 from loomgrad.ir.opcode import Ops
-from loomgrad.memory import Buffer
+from loomgrad.memory import Buffer, Device
+from loomgrad.tensor.creation import storage
 from loomgrad.tensor.data import Nested, nested
 from loomgrad.tensor.random import Random
 
 if TYPE_CHECKING:
     from typing import Any
 
-    from loomgrad.ir.uop import UOp
-
     from numpy.typing import NDArray
+
+    from loomgrad.ir.uop import UOp
 
 PRINTED_ELEMENTS = 32
 
@@ -60,6 +61,17 @@ class Values(Random):
     def is_realized(self) -> bool:
         """Whether the value is in memory."""
         return realized_value(self.uop) is not None
+
+    def contiguous(self) -> Self:
+        """The same value, stored on its own when it is computed."""
+        return self._make(Ops.CONTIGUOUS)
+
+    def to(self, device: str | None = None) -> Self:
+        """This value on a device; itself if it is there.  A copy is made now, and gradients end at it."""
+        place = Device.canonicalize(device)
+        if place == self.device:
+            return self
+        return type(self)._of(storage(self.shape, self.dtype, place, self.data()), place)
 
     def data(self) -> memoryview:
         """The bytes of the value, read-only, row by row."""

@@ -22,7 +22,7 @@ def slope(function: Callable[[Tensor], Tensor], values: object) -> list[float]:
     x = Tensor(np.asarray(values, np.float64))
     found = function(x).sum().gradient(x)[0].tolist()
     assert isinstance(found, list)
-    return found  # type: ignore[return-value]
+    return found
 
 
 # fmt: off

@@ -32,7 +32,7 @@ def test_every_cast_gives_the_value_that_folding_gives(source: DType, target: DT
     dtype_is(found, target)
     held = x.tolist()
     assert isinstance(held, list)
-    wanted = [cast_value(value, source, target) for value in held]  # type: ignore[arg-type]
+    wanted = [cast_value(value, source, target) for value in held]
     np.testing.assert_array_equal(found.numpy(), np.array(wanted, found.numpy().dtype))
 
 

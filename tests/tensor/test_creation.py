@@ -13,7 +13,7 @@ from loomgrad.errors import DeviceError, DTypeError, ShapeError
 from tests.tensor.checks import dtype_is
 
 # fmt: off
-PYTHON_DATA = (
+PYTHON_DATA: tuple[tuple[object, DType, tuple[int, ...]], ...] = (
     (3,                          dtypes.int32,   ()),
     (3.5,                        dtypes.float32, ()),
     (True,                       dtypes.bool,    ()),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 
 import numpy as np
@@ -80,18 +81,42 @@ def test_facts() -> None:
     assert (x.ndim, x.numel(), x.nbytes(), x.element_size()) == (2, 3, 12, 4)
     assert x.device == "CPU"
     assert len({x, x, Tensor([1.0])}) == 2
-    assert (x == "a") is False
-    assert (x != None) is True  # noqa: E711 -- the answer for what is no number
+    text: object = "a"
+    assert operator.eq(x, text) is False and operator.ne(x, None) is True
+
+
+def test_other_devices_get_copies() -> None:
+    x = Tensor([1.0, 2.0])
+    assert x.to("cpu:0") is x
+    there = x.to("CPU:1")
+    assert there.device == "CPU:1" and (there + 1).tolist() == [2.0, 3.0]
+    assert (there.to() + x).tolist() == [2.0, 4.0]
+
+
+def test_contiguous_is_a_value_of_its_own() -> None:
+    x = Tensor([[1.0, 2.0], [3.0, 4.0]])
+    turned = x.T.contiguous()
+    assert turned.tolist() == [[1.0, 3.0], [2.0, 4.0]]
+    assert (turned * 2).sum().gradient(turned)[0].tolist() == [[2.0, 2.0], [2.0, 2.0]]
+    assert (x.contiguous() * 2).sum().gradient(x)[0].tolist() == [[2.0, 2.0], [2.0, 2.0]]
+
+
+def test_arithmetic_has_names() -> None:
+    x = Tensor([1.0, -2.0])
+    assert [v.tolist() for v in (x.add(1), x.sub(1), x.mul(x), x.div(2), x.neg())] == [
+        *([2.0, -1.0], [0.0, -3.0], [1.0, 4.0], [0.5, -1.0], [-1.0, 2.0])
+    ]
+    assert Tensor([0, 2]).logical_not().tolist() == [True, False]
 
 
 def test_training_is_a_context() -> None:
-    assert not Tensor.training
+    seen = [Tensor.training]
     with Tensor.train():
-        assert Tensor.training
+        seen.append(Tensor.training)
         with Tensor.train(False):
-            assert not Tensor.training
-        assert Tensor.training
-    assert not Tensor.training
+            seen.append(Tensor.training)
+        seen.append(Tensor.training)
+    assert [*seen, Tensor.training] == [False, True, False, True, False]
 
 
 # ---- assignment
