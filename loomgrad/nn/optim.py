@@ -115,7 +115,7 @@ class AdamW(Optimizer):
 
     def _begin(self) -> list[Tensor]:
         self.powers.assign(self.powers * self.betas)
-        self._rest = 1.0 - self.powers
+        self._rest = list(1.0 - self.powers)
         return [self.powers]
 
     def _update(self, place: int, param: Tensor, gradient: Tensor) -> list[Tensor]:

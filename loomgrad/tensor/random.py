@@ -217,4 +217,5 @@ def _fraction(blocks: UOp, dtype: DType) -> UOp:
         whole = blocks >> (64 - bits)
     else:
         whole = blocks.cast(dtypes.uint32) >> (32 - bits)
-    return whole.cast(dtype) * 2.0**-bits
+    wide = dtypes.float64 if dtype is dtypes.float64 else dtypes.float32  # exact also for less
+    return (whole.cast(wide) * 2.0**-bits).cast(dtype)

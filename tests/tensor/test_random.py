@@ -108,6 +108,15 @@ def test_moments(dtype: DType) -> None:
     assert abs(np.corrcoef(normal[1:], normal[:-1])[0, 1]) < 0.02
 
 
+@pytest.mark.parametrize("dtype", [dtypes.float16, dtypes.bfloat16])
+def test_short_floats_stay_below_1_and_finite(dtype: DType) -> None:
+    uniform = Tensor.rand(2, 128, 128, dtype=dtype)
+    assert uniform.dtype is dtype
+    values = uniform.float().numpy()
+    assert values.min() >= 0 and values.max() < 1 and (values == 0).mean() < 0.01
+    assert np.isfinite(Tensor.randn(128, 128, dtype=dtype).float().numpy()).all()
+
+
 def test_ranges() -> None:
     x = Tensor.uniform(1000, low=-2.0, high=3.0).numpy()
     assert -2 <= x.min() < -1.9 and 2.9 < x.max() <= 3
