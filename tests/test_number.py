@@ -215,3 +215,10 @@ HELD = [
 @pytest.mark.parametrize(("dtype", "value", "expected"), HELD)
 def test_holds(dtype: DType, value: Number, expected: bool) -> None:
     assert holds(dtype, value) is expected
+
+
+def test_the_largest_floats_round_out_of_short_formats() -> None:
+    for value in (1.6853373139334212e308, 1.7976931348623157e308):
+        assert truncate(dtypes.bfloat16, value) == math.inf
+        assert truncate(dtypes.fp8e5m2, -value) == -math.inf
+        assert math.isnan(truncate(dtypes.fp8e4m3, value))

@@ -56,7 +56,7 @@ class FloatFormat:
         if math.isnan(value):
             return math.nan
         rounded = value
-        if math.isfinite(value):
+        if abs(value) < 2 * self.largest:  # all others are beyond it, rounded or not
             step = max(math.frexp(value)[1] - self.precision, self.lowest)
             rounded = math.ldexp(round(math.ldexp(value, -step)), step)
         if abs(rounded) > self.largest:
