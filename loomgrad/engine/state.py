@@ -90,9 +90,7 @@ def _slice(shrink: UOp, value: UOp) -> UOp | None:
     arg = storage.arg
     count = size_of(shrink.sizes)
     memory = arg.buffer.view(count, arg.dtype, offset * arg.dtype.itemsize)
-    view = UOp(
-        Ops.BUFFER, (), ParamArg(next_slot(), arg.dtype, count, arg.device, buffer=memory)
-    )
+    view = UOp(Ops.BUFFER, (), ParamArg(next_slot(), arg.dtype, count, arg.device, buffer=memory))
     made = view.reshape(shrink.shape)
     record(shrink, made)
     return made

@@ -166,6 +166,7 @@ def multiply_add(a: Value, b: Value, c: Value) -> Value:
 
 
 THREEFRY_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+THREEFRY_GROUPS = 5  # of four rounds
 THREEFRY_PARITY = 0x1BD11BDA
 _MASK = 0xFFFFFFFF
 
@@ -178,7 +179,7 @@ def threefry(counter: int, key: int) -> int:
     keys = (key & _MASK, key >> 32, (key & _MASK) ^ (key >> 32) ^ THREEFRY_PARITY)
     x = (counter + keys[0]) & _MASK
     y = ((counter >> 32) + keys[1]) & _MASK
-    for group in range(5):
+    for group in range(THREEFRY_GROUPS):
         for rotation in THREEFRY_ROTATIONS[group % 2]:
             x = (x + y) & _MASK
             y = ((y << rotation) & _MASK | y >> (32 - rotation)) ^ x

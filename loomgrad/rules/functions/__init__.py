@@ -1,0 +1,1 @@
+"""Elementary functions of floats in operations that every target has."""
