@@ -65,7 +65,7 @@ def expands(draw: st.DrawFn, shape: tuple[int, ...]) -> Step:
 MOVES = (reshapes, permutes, flips, pads, slices, expands)
 
 
-@settings(max_examples=60)
+@settings(max_examples=150)
 @given(st.data())
 def test_random_chains(data: st.DataObject) -> None:
     """Any chain of movements, then arithmetic, gives what NumPy gives."""
@@ -81,7 +81,7 @@ def test_random_chains(data: st.DataObject) -> None:
     np.testing.assert_array_equal((tensor * 2 + 1).numpy(), wanted * 2 + 1)
 
 
-@settings(max_examples=25)
+@settings(max_examples=60)
 @given(st.data())
 def test_gradients_of_random_chains(data: st.DataObject) -> None:
     """A movement is linear: its gradient moves the weights back, adding up where it repeats."""

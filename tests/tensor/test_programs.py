@@ -57,7 +57,7 @@ def evaluated(values: list[Tensor]) -> list[Array]:
     return [evaluate_tensor(value.uop, {}) for value in values]
 
 
-@settings(max_examples=40)
+@settings(max_examples=120)
 @given(st.data())
 def test_compiled_programs_give_what_the_evaluator_gives(data: st.DataObject) -> None:
     rows, columns = data.draw(st.tuples(st.integers(1, 9), st.integers(1, 20)), label="shape")
@@ -74,7 +74,7 @@ def test_compiled_programs_give_what_the_evaluator_gives(data: st.DataObject) ->
         np.testing.assert_allclose(value.numpy(), expected, 2e-4, 2e-4)
 
 
-@settings(max_examples=15)
+@settings(max_examples=60)
 @given(st.data())
 def test_gradients_of_programs_are_the_evaluators(data: st.DataObject) -> None:
     rng = np.random.default_rng(data.draw(st.integers(0, 9), label="seed"))
