@@ -72,9 +72,10 @@ def _record_kept(schedule: Schedule, graph: Parametrised, nodes: list[UOp]) -> N
     kept = {buffer.tag: nodes[schedule.inputs + i] for i, buffer in enumerate(schedule.made)}
     for node, parametrised in graph.made.items():
         stored = kept.get(parametrised)
-        if stored is not None and node.dtype is stored.dtype and node.op not in state.MARKS:
-            if state.realized_value(node) is None:
-                state.record(node, stored.reshape(node.shape))
+        if stored is None or node.dtype is not stored.dtype or node.op in state.MARKS:
+            continue
+        if state.realized_value(node) is None:
+            state.record(node, stored.reshape(node.shape))
 
 
 def _bound(buffer: UOp, device: str) -> UOp:
