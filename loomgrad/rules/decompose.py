@@ -1,6 +1,7 @@
-"""Operations that a processor lacks, in terms of those it has.
+"""The operations that targets lack, in terms of those they have.
 
-Termination: each rule replaces an operation by ones that no rule here matches.
+`DECOMPOSE` leaves ADD SUB MUL FDIV NEG RECIPROCAL SQRT TRUNC MAX MULACC CDIV CMOD, comparisons, bits, shifts, WHERE
+and casts.  Termination: a result holds none of the operations replaced, but for a wider dtype.
 """
 
 from __future__ import annotations
@@ -11,14 +12,17 @@ from loomgrad.dtype import dtypes
 from loomgrad.ir.matcher import PatternMatcher
 from loomgrad.ir.opcode import Op, Ops
 from loomgrad.ir.pattern import UPat
+from loomgrad.ir.right_side import fit
 from loomgrad.ir.rule import rewrites
 from loomgrad.ir.uop import UOp
+from loomgrad.rules.functions import division
+from loomgrad.rules.functions.build import LAYOUTS
 from loomgrad.rules.functions.exponential import exp, exp2
 from loomgrad.rules.functions.hyperbolic import tanh
-from loomgrad.rules.functions.logarithm import log, log2, supported
-from loomgrad.rules.functions.power import power
+from loomgrad.rules.functions.logarithm import log, log2
+from loomgrad.rules.functions.power import float_power, int_power
+from loomgrad.rules.functions.threefry import threefry
 from loomgrad.rules.functions.trigonometric import sin
-from loomgrad.rules.integers import divide_down, random_bits, remain_down, whole_power
 
 FUNCTIONS: dict[Op, Callable[..., UOp]] = {
     Ops.EXP: exp,
@@ -27,22 +31,63 @@ FUNCTIONS: dict[Op, Callable[..., UOp]] = {
     Ops.LOG2: log2,
     Ops.SIN: sin,
     Ops.TANH: tanh,
-    Ops.POW: power,
+    Ops.POW: float_power,
 }
+DIVISIONS: dict[Op, Callable[[UOp, UOp], UOp | None]] = {
+    Ops.FLOORDIV: division.floor_divide,
+    Ops.FLOORMOD: division.floor_modulo,
+    Ops.CDIV: division.truncated_divide,
+    Ops.CMOD: division.truncated_modulo,
+}
+_SHORT = frozenset((dtypes.float16, dtypes.bfloat16, *dtypes.float8s))
 
 
-@rewrites(UPat(tuple(FUNCTIONS), name="node"))
-def elementary_function(node: UOp) -> UOp | None:
-    """Before: EXP(x).   After: its polynomial and what puts the parts together; short floats in float32.
+def _operands(node: UOp) -> list[UOp]:
+    """The sources in the dtype of the node: ints become floats, and weak constants strong ones."""
+    return [source.cast(node.dtype) for source in node.src]
 
-    Because: `rules/functions` says how each is derived and how accurate it is.
+
+@rewrites(UPat(tuple(FUNCTIONS), LAYOUTS))
+def expand_function(node: UOp) -> UOp | None:
+    """Before: EXP(x) of float32 or float64.   After: arithmetic, bits and choices.
+
+    Because: see the files in `functions`.
     """
-    if not node.dtype.is_float:
-        return None
-    wide = node.dtype if supported(node.dtype) else dtypes.float32
-    return FUNCTIONS[node.op](*(source.cast(wide) for source in node.src)).cast(node.dtype)
+    return fit(FUNCTIONS[node.op](*_operands(node)), node)
+
+
+@rewrites(UPat(tuple(FUNCTIONS), _SHORT))
+def widen_function(node: UOp) -> UOp:
+    """Before: EXP(x) of float16.   After: float16(EXP(float32(x))).
+
+    Because: rounding the float32 result is right but for the rarest near-ties, and no target is faster.
+    """
+    wide = [source.cast(dtypes.float32) for source in node.src]
+    return UOp(node.op, tuple(wide)).cast(node.dtype)
+
+
+@rewrites(UPat(Ops.POW, dtypes.ints))
+def expand_int_power(node: UOp) -> UOp | None:
+    """Before: a**b of ints.   After: a product of squares.   Because: b is the sum of its bits."""
+    return fit(int_power(*_operands(node)), node)
+
+
+@rewrites(UPat(tuple(DIVISIONS), dtypes.is_int))
+def expand_division(node: UOp) -> UOp | None:
+    """Before: a // b.   After: CDIV(a, b) less 1 where it was rounded up; a shift for b = 2**n.
+
+    Because: both round the same quotient.
+    """
+    result = DIVISIONS[node.op](*_operands(node))
+    return None if result is None else fit(result, node)
+
+
+@rewrites(Ops.THREEFRY)
+def expand_threefry(node: UOp) -> UOp | None:
+    """Before: THREEFRY(counter, key).   After: 20 rounds of uint32 arithmetic.   Because: it is defined so."""
+    return fit(threefry(*node.src), node)
 
 
 DECOMPOSE = PatternMatcher(
-    [divide_down, remain_down, whole_power, random_bits, elementary_function]
+    [expand_function, widen_function, expand_int_power, expand_division, expand_threefry]
 )

@@ -1,1 +1,1 @@
-"""Elementary functions of floats in operations that every target has."""
+"""Operations in terms of simpler ones that every target has, one file for each subject."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from loomgrad.dtype import DType, dtypes
+from loomgrad.dtype import dtypes
 from loomgrad.ir.uop import UOp
 from loomgrad.rules.functions.build import LAYOUTS, fused, polynomial
 from loomgrad.rules.functions.exponential import LN2
@@ -93,29 +93,10 @@ def log(x: UOp) -> UOp:
 
 def log2(x: UOp) -> UOp:
     """The logarithm to base 2 for float32 (29 operations, error below 1 last place) and float64."""
-    return _at_edges(x, finite_log2(x))
-
-
-def finite_log2(x: UOp) -> UOp:
-    """The logarithm to base 2 of finite numbers above 0."""
-    exponent, rest = _log2_sum(x)
-    return exponent + rest
-
-
-def log2_terms(x: UOp) -> tuple[UOp, UOp]:
-    """`finite_log2` of x, and what was lost when its last sum was rounded."""
-    exponent, rest = _log2_sum(x)
-    total = exponent + rest
-    kept = total - exponent
-    return total, (exponent - (total - kept)) + (rest - kept)
-
-
-def _log2_sum(x: UOp) -> tuple[UOp, UOp]:
-    """The logarithm as its integer part and a number within 1/2."""
     parts, (high, low) = split(x), LOG2_E[x.dtype]
     f = parts.fraction
     small = f * fused(f, polynomial(f, _LOG2[x.dtype]), low)
-    return parts.exponent, fused(f, high, small)
+    return _at_edges(x, parts.exponent + fused(f, high, small))
 
 
 def _at_edges(x: UOp, value: UOp) -> UOp:
@@ -124,8 +105,3 @@ def _at_edges(x: UOp, value: UOp) -> UOp:
     zero = number(0.0)
     below = x.eq(zero).where(number(-math.inf), number(math.nan))
     return (zero < x).where((x < number(math.inf)).where(value, x), below)
-
-
-def supported(dtype: DType) -> bool:
-    """Whether the functions of this package are written for a dtype."""
-    return dtype in LAYOUTS
