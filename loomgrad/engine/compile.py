@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass
 from time import perf_counter
 
 from loomgrad.backends.protocol import Program, compiling_device
 from loomgrad.config import NOOPT
+from loomgrad.engine.cache import Cache
 from loomgrad.ir.args import AxisType
 from loomgrad.ir.estimate import Estimate, estimate
 from loomgrad.ir.opcode import Ops
@@ -31,16 +31,15 @@ class CompiledKernel:
     seconds: float
 
 
-_kernels: OrderedDict[tuple[UOp, object], CompiledKernel] = OrderedDict()
+kernels: Cache[tuple[UOp, object], CompiledKernel] = Cache(MOST_KERNELS)
 
 
 def compile_kernel(kernel: UOp, device_name: str) -> CompiledKernel:
     """The code of a kernel for a device, compiled at the first call."""
     device = compiling_device(device_name)
     key = (kernel, (device.target, NOOPT.value))
-    found = _kernels.get(key)
+    found = kernels.get(key)
     if found is not None:
-        _kernels.move_to_end(key)
         return found
     start = perf_counter()
     optimised = run_passes(KERNEL_PASSES[:2], kernel, device.target)
@@ -52,10 +51,7 @@ def compile_kernel(kernel: UOp, device_name: str) -> CompiledKernel:
     made = CompiledKernel(
         info.name, info.actions, kernel, program, tasks, estimate(kernel), seconds
     )
-    _kernels[key] = made
-    if len(_kernels) > MOST_KERNELS:
-        _kernels.popitem(last=False)
-    return made
+    return kernels.put(key, made)
 
 
 def _tasks(linear: UOp) -> int | None:
@@ -63,8 +59,3 @@ def _tasks(linear: UOp) -> int | None:
         if node.op is Ops.RANGE and node.arg.kind is AxisType.THREAD:
             return extent_of(node)
     return None
-
-
-def reset() -> None:
-    """Forgets all compiled kernels."""
-    _kernels.clear()

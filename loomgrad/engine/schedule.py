@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass
 
 from loomgrad.config import NOOPT
+from loomgrad.engine.cache import Cache
 from loomgrad.ir.opcode import Ops
 from loomgrad.ir.uop import UOp
 from loomgrad.memory import Device
@@ -33,7 +33,7 @@ class Schedule:
     device: str
 
 
-_schedules: OrderedDict[tuple[UOp, object], Schedule] = OrderedDict()
+schedules: Cache[tuple[UOp, object], Schedule] = Cache(MOST_SCHEDULES)
 
 
 def schedule_of(sink: UOp, inputs: int) -> Schedule:
@@ -41,15 +41,10 @@ def schedule_of(sink: UOp, inputs: int) -> Schedule:
     device: str = sink.tag
     target = Device[device].target
     key = (sink, (target, NOOPT.value))
-    found = _schedules.get(key)
+    found = schedules.get(key)
     if found is not None:
-        _schedules.move_to_end(key)
         return found
-    made = _make(run_passes(SCHEDULE_PASSES, sink, target), inputs, device)
-    _schedules[key] = made
-    if len(_schedules) > MOST_SCHEDULES:
-        _schedules.popitem(last=False)
-    return made
+    return schedules.put(key, _make(run_passes(SCHEDULE_PASSES, sink, target), inputs, device))
 
 
 def _make(sink: UOp, inputs: int, device: str) -> Schedule:
@@ -66,8 +61,3 @@ def _make(sink: UOp, inputs: int, device: str) -> Schedule:
         for call in linear.src
     )
     return Schedule(calls, inputs, tuple(buffers), tuple(number[b] for b in outputs), device)
-
-
-def reset() -> None:
-    """Forgets all schedules."""
-    _schedules.clear()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gc
+import threading
 import weakref
 
 import numpy as np
@@ -11,6 +13,7 @@ import pytest
 from loomgrad import Context, GlobalCounters, Tensor
 from loomgrad.engine import compile as compiled
 from loomgrad.engine import schedule, state
+from loomgrad.engine.cache import Cache
 from loomgrad.errors import CheckError, DeviceError
 
 
@@ -33,10 +36,10 @@ def test_a_value_is_computed_once() -> None:
 
 def test_equal_programs_share_a_schedule_and_a_kernel() -> None:
     (random(16, 16) @ random(16, 16)).relu().realize()
-    schedules, kernels = len(schedule._schedules), len(compiled._kernels)
+    schedules, kernels = len(schedule.schedules), len(compiled.kernels)
     for _ in range(3):
         (random(16, 16) @ random(16, 16)).relu().realize()
-    assert len(schedule._schedules) == schedules and len(compiled._kernels) == kernels
+    assert len(schedule.schedules) == schedules and len(compiled.kernels) == kernels
 
 
 def test_the_same_buffer_twice_is_another_program_than_two_buffers() -> None:
@@ -108,11 +111,13 @@ def test_contiguous_slices_of_storage_are_views() -> None:
 def test_batches_of_one_tensor_share_their_kernel() -> None:
     x, w = random(64, 8).realize(), random(8, 8)
     (x[0:8] @ w).sum(0).realize()
-    kernels = len(compiled._kernels)
+    kernels = len(compiled.kernels)
     for start in range(8, 64, 8):
         got = (x[start : start + 8] @ w).sum(0).numpy()
-        np.testing.assert_allclose(got, (x.numpy()[start : start + 8] @ w.numpy()).sum(0), rtol=1e-4)
-    assert len(compiled._kernels) == kernels
+        np.testing.assert_allclose(
+            got, (x.numpy()[start : start + 8] @ w.numpy()).sum(0), rtol=1e-4
+        )
+    assert len(compiled.kernels) == kernels
 
 
 @pytest.mark.parametrize("shape", [(0,), (3, 0, 2)])
@@ -132,16 +137,40 @@ def test_check_names_a_wrong_kernel() -> None:
     wrong = random(8) * 7
     y.realize()
     wrong.realize()
-    codes = list(compiled._kernels.items())[-2:]
-    (key, five), (_, seven) = codes
-    compiled._kernels[key] = type(five)(
-        five.name, five.actions, five.kernel, seven.program, five.tasks, five.cost, five.seconds
-    )
+    (key, five), (_, seven) = list(compiled.kernels._entries.items())[-2:]
+    compiled.kernels.put(key, dataclasses.replace(five, program=seven.program))
     try:
         with Context(CHECK=True), pytest.raises(CheckError, match="element 0 of argument 0"):
             (random(8) * 5).realize()
     finally:
-        compiled.reset()
+        compiled.kernels.clear()
+
+
+def test_two_threads_compute_at_once() -> None:
+    x = random(64, 64)
+    expected = x.numpy() @ x.numpy()
+    wrong: list[float] = []
+
+    def work(factor: float) -> None:
+        for step in range(20):
+            result = ((x @ x) * (factor + step)).numpy() / (factor + step)
+            wrong.append(float(np.abs(result - expected).max()))
+
+    threads = [threading.Thread(target=work, args=(factor,)) for factor in (1.0, 1.5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(wrong) == 40 and max(wrong) < 1e-3
+
+
+def test_the_cache_keeps_what_was_used_last() -> None:
+    cache: Cache[str, int] = Cache(2)
+    cache.put("a", 1)
+    cache.put("b", 2)
+    assert cache.get("a") == 1
+    cache.put("c", 3)
+    assert (cache.get("a"), cache.get("b"), cache.get("c"), len(cache)) == (1, None, 3, 2)
 
 
 def test_operands_of_two_devices_are_named() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from loomgrad import GlobalCounters, Tensor, dtypes
-from loomgrad.engine.schedule import _schedules
+from loomgrad.engine.schedule import schedules
 from loomgrad.errors import GradientError
 from loomgrad.nn.optim import SGD, Adam, AdamW, Optimizer
 from tests.tensor.checks import Array
@@ -94,11 +94,11 @@ def test_steps_after_the_first_compile_nothing(
         loss.realize(*optimizer.schedule_step())
 
     step()
-    known = len(_schedules)
+    known = len(schedules)
     for rate in (0.01, 0.005, 0.1):
         optimizer.lr.assign(rate)
         step()
-    assert len(_schedules) == known
+    assert len(schedules) == known
 
 
 def test_the_learning_rate_is_a_tensor() -> None:

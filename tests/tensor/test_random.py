@@ -9,7 +9,7 @@ import pytest
 
 from loomgrad import Tensor, dtypes
 from loomgrad.dtype import DType
-from loomgrad.engine.schedule import _schedules
+from loomgrad.engine.schedule import schedules
 from loomgrad.errors import DTypeError
 from loomgrad.ir.fold import threefry
 from loomgrad.ir.opcode import Ops
@@ -86,11 +86,11 @@ def test_the_counter_has_64_bits() -> None:
 
 def test_a_drawn_program_does_not_depend_on_counter_or_seed() -> None:
     Tensor.rand(9).realize()
-    known = len(_schedules)
+    known = len(schedules)
     Tensor.manual_seed(3)
     Tensor.rand(9).realize()
     Tensor.rand(9).realize()
-    assert len(_schedules) == known
+    assert len(schedules) == known
 
 
 @pytest.mark.parametrize("dtype", [dtypes.float32, dtypes.float64])
