@@ -16,6 +16,7 @@ UNARY: tuple[Callable[[Tensor], Tensor], ...] = (
     *(Tensor.relu, Tensor.tanh, Tensor.sigmoid, Tensor.square, Tensor.sin, Tensor.abs),
     *(lambda x: -x, lambda x: x * 0.5 + 1, lambda x: (x * x + 1).sqrt(), lambda x: x.clip(-1, 1)),
     *(lambda x: (x > 0).where(x, 0.25), lambda x: (x * x + 0.5).log(), lambda x: x.sigmoid().exp()),
+    lambda x: (x @ x.T @ x).tanh(),
 )
 BINARY: tuple[Callable[[Tensor, Tensor], Tensor], ...] = (
     *(lambda x, y: x + y, lambda x, y: x - y, lambda x, y: x * y, Tensor.maximum, Tensor.minimum),
