@@ -7,6 +7,7 @@ from time import perf_counter
 
 from loomgrad.backends.protocol import Program, compiling_device
 from loomgrad.config import NOOPT
+from loomgrad.engine import state
 from loomgrad.engine.cache import Cache
 from loomgrad.ir.args import AxisType
 from loomgrad.ir.estimate import Estimate, estimate
@@ -32,6 +33,7 @@ class CompiledKernel:
 
 
 kernels: Cache[tuple[UOp, object], CompiledKernel] = Cache(MOST_KERNELS)
+state.owns("kernels", kernels.clear)
 
 
 def compile_kernel(kernel: UOp, device_name: str) -> CompiledKernel:

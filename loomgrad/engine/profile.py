@@ -5,10 +5,12 @@ from __future__ import annotations
 import sys
 
 from loomgrad.config import DEBUG
+from loomgrad.engine import state
 from loomgrad.engine.compile import CompiledKernel
 from loomgrad.ir.uop import UOp
 
 _seen: set[str] = set()
+state.owns("sources printed", _seen.clear)
 
 
 def report_run(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from loomgrad.config import NOOPT
+from loomgrad.engine import state
 from loomgrad.engine.cache import Cache
 from loomgrad.ir.opcode import Ops
 from loomgrad.ir.uop import UOp
@@ -34,6 +35,7 @@ class Schedule:
 
 
 schedules: Cache[tuple[UOp, object], Schedule] = Cache(MOST_SCHEDULES)
+state.owns("schedules", schedules.clear)
 
 
 def schedule_of(sink: UOp, inputs: int) -> Schedule:

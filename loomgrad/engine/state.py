@@ -6,6 +6,7 @@ Everything here can be reset; nothing here keeps a node, a Tensor or a Buffer al
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 _slots = itertools.count()
 _uniques = itertools.count()
+_resets: dict[str, Callable[[], None]] = {}
 _values: WeakKeyDictionary[UOp, UOp] = WeakKeyDictionary()
 live_tensors: WeakSet[object] = WeakSet()
 # A value of its own to gradients, the same value to the scheduler.
@@ -105,6 +107,16 @@ def storage_of(node: UOp) -> Buffer | None:
     return buffer
 
 
-def reset() -> None:
-    """Forgets which nodes have been computed."""
-    _values.clear()
+def owns(name: str, reset: Callable[[], None]) -> None:
+    """Says that a module keeps state of the process, and how to clear it."""
+    _resets[name] = reset
+
+
+def reset() -> list[str]:
+    """Clears all state that modules own, and returns its names.  Tensors keep their values."""
+    for clear in _resets.values():
+        clear()
+    return sorted(_resets)
+
+
+owns("values of nodes", _values.clear)

@@ -173,6 +173,16 @@ def test_the_cache_keeps_what_was_used_last() -> None:
     assert (cache.get("a"), cache.get("b"), cache.get("c"), len(cache)) == (1, None, 3, 2)
 
 
+def test_the_state_of_the_process_can_be_cleared() -> None:
+    x = random(4) + 1
+    first = x.numpy().copy()
+    names = state.reset()
+    assert {"schedules", "kernels", "values of nodes"} <= set(names)
+    assert len(schedule.schedules) == len(compiled.kernels) == 0
+    np.testing.assert_array_equal(x.numpy(), first)
+    np.testing.assert_array_equal((x + 0.5).numpy(), first + 0.5)
+
+
 def test_operands_of_two_devices_are_named() -> None:
     x = Tensor([1.0, 2.0], device="CPU")
     y = Tensor([1.0, 2.0], device="CPU:1")
