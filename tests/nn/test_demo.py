@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 
 import numpy as np
+import pytest
 
 from loomgrad import Tensor
+from loomgrad.cli import main
 from loomgrad.ir.evaluate import evaluate_tensors
+from loomgrad.nn import demo
 from loomgrad.nn.demo import SEED, Network, Outcome, batches, report, run, train_step
 from loomgrad.nn.optim import Adam
 
@@ -57,3 +60,12 @@ def test_the_drawing_shows_a_mistake() -> None:
     assert "read 9, is 8" in text and "accuracy 87.5% on 8 held-out digits" in text
     assert "first step 500 ms (it compiles), then 100.00 ms per step, 9 kernels per step" in text
     assert "█" in text
+
+
+def test_the_command_runs_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    outcome = Outcome([7], [7], [[0.5] * 64], [1.0], [0.5, 0.1], 9)
+    monkeypatch.setattr(demo, "run", lambda: outcome)
+    assert main(["demo"]) == 0
+    assert "accuracy 100.0% on 1 held-out digits" in capsys.readouterr().out
