@@ -9,12 +9,15 @@ A multiplication under a float sum is contracted into MULACC, which rounds once 
 
 from __future__ import annotations
 
+import itertools
+
 from loomgrad.codegen.expand import lanes_of_shape
 from loomgrad.ir.args import AddrSpace, ParamArg, ReduceArg
 from loomgrad.ir.movement import ungated
 from loomgrad.ir.opcode import GroupOp, Op, Ops
 from loomgrad.ir.ops import identity_element
 from loomgrad.ir.shape import broadcast, size_of
+from loomgrad.ir.transform import Sources, transform, with_sources
 from loomgrad.ir.uop import UOp
 from loomgrad.target import Target
 
@@ -23,22 +26,19 @@ _LOGICAL = {Ops.ADD: Ops.OR, Ops.MUL: Ops.AND, Ops.MAX: Ops.OR}
 
 def accumulate(kernel: UOp, target: Target) -> UOp:
     """The kernel with accumulators, loads and gates."""
-    made: dict[UOp, UOp] = {}
-    accumulators = 0
     targets = {node.src[0] for node in kernel.toposort() if node.op is Ops.STORE}
-    for node in kernel.toposort():
-        sources = tuple(made[source] for source in node.src)
-        new = node if sources == node.src else node.replace(src=sources)
+    numbers = itertools.count()
+
+    def make(node: UOp, sources: Sources) -> UOp:
+        new = with_sources(node, sources)
         if node.op is Ops.REDUCE and len(node.src) > 1:
-            made[node] = _accumulator(new, accumulators)
-            accumulators += 1
-        elif node.op is Ops.INDEX and node.src[0].op in GroupOp.Storage:
-            made[node] = new if node in targets else _load(new)
-        elif node.op is Ops.STORE:
-            made[node] = _store(new)
-        else:
-            made[node] = new
-    return made[kernel]
+            return _accumulator(new, next(numbers))
+        if node.op is Ops.STORE:
+            return _store(new)
+        is_load = node.op is Ops.INDEX and node.src[0].op in GroupOp.Storage and node not in targets
+        return _load(new) if is_load else new
+
+    return transform(kernel, make)
 
 
 def combine(op: Op, first: UOp, second: UOp) -> UOp:

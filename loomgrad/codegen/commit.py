@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from loomgrad.dtype import DType, dtypes
 from loomgrad.ir.opcode import GroupOp, Ops
+from loomgrad.ir.transform import Sources, transform
 from loomgrad.ir.typing_rules import common_dtype
 from loomgrad.ir.uop import UOp
 from loomgrad.target import Target
@@ -22,15 +23,13 @@ def commit(kernel: UOp, target: Target) -> UOp:
     """The kernel without weak dtypes."""
     order = kernel.toposort()
     index_dtype = dtypes.int32 if all(_fits(node) for node in order) else dtypes.int64
-    made: dict[UOp, UOp] = {}
     shapes = {n.src[-1] for n in order if n.op in GroupOp.Movement and n.op is not Ops.PERMUTE}
-    for node in order:
-        if node in shapes or (node.op is Ops.CONST and node.dtype.is_bool):
-            made[node] = node
-            continue
-        sources = tuple(made[source] for source in node.src)
-        made[node] = _committed(node, sources, index_dtype)
-    return made[kernel]
+
+    def make(node: UOp, sources: Sources) -> UOp:
+        is_settled = node in shapes or (node.op is Ops.CONST and node.dtype.is_bool)
+        return node if is_settled else _committed(node, sources, index_dtype)
+
+    return transform(kernel, make)
 
 
 def _fits(node: UOp) -> bool:

@@ -15,6 +15,7 @@ from loomgrad.ir.args import AxisType, ReduceArg
 from loomgrad.ir.opcode import Ops
 from loomgrad.ir.shape import Shape, broadcast, extent_of
 from loomgrad.ir.simplify import simplify
+from loomgrad.ir.transform import Sources, transform, with_sources
 from loomgrad.ir.uop import UOp, shape_stack
 from loomgrad.target import Target
 
@@ -24,19 +25,18 @@ LANE_KINDS = (AxisType.UPCAST, AxisType.UNROLL)
 def expand(kernel: UOp, target: Target) -> UOp:
     """The kernel with lanes in place of UPCAST and UNROLL loops."""
     lanes = _lane_loops(kernel)
-    made: dict[UOp, UOp] = {loop: _lane_values(lanes, loop) for loop in lanes}
-    for node in kernel.toposort():
-        if node in made:
-            continue
-        sources = tuple(made[source] for source in node.src)
+    values = {loop: _lane_values(lanes, loop) for loop in lanes}
+
+    def make(node: UOp, sources: Sources) -> UOp:
+        if node in values:
+            return values[node]
         if node.op is Ops.REDUCE:
-            made[node] = _reduce(node, sources[0], lanes)
-        elif node.op is Ops.END:
-            kept = tuple(loop for loop in node.src[1:] if loop not in made or made[loop] is loop)
-            made[node] = sources[0].end(*kept)
-        else:
-            made[node] = node if sources == node.src else node.replace(src=sources)
-    return simplify(made[kernel])
+            return _reduce(node, sources[0], lanes)
+        if node.op is Ops.END:
+            return sources[0].end(*(loop for loop in node.src[1:] if loop not in values))
+        return with_sources(node, sources)
+
+    return simplify(transform(kernel, make))
 
 
 def _lane_loops(kernel: UOp) -> list[UOp]:

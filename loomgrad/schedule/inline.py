@@ -8,19 +8,19 @@ from loomgrad.ir.movement import both, gated, ungated
 from loomgrad.ir.opcode import Ops
 from loomgrad.ir.simplify import simplify
 from loomgrad.ir.substitute import substitute_ranges
+from loomgrad.ir.transform import Sources, transform, with_sources
 from loomgrad.ir.uop import UOp
 
 
 def inline_stages(sink: UOp, inlined: Set[UOp]) -> UOp:
     """Rebuilds the graph with the chosen STAGEs replaced by their values."""
-    made: dict[UOp, UOp] = {}
-    for node in sink.toposort():
-        sources = tuple(made[source] for source in node.src)
+
+    def make(node: UOp, sources: Sources) -> UOp:
         if node.op is Ops.INDEX and node.src[0] in inlined:
-            made[node] = _value_at(sources[0], sources[1:])
-        else:
-            made[node] = node if sources == node.src else node.replace(src=sources)
-    return simplify(own_elements(made[sink]))
+            return _value_at(sources[0], sources[1:])
+        return with_sources(node, sources)
+
+    return simplify(own_elements(transform(sink, make)))
 
 
 def own_elements(sink: UOp) -> UOp:
@@ -28,14 +28,13 @@ def own_elements(sink: UOp) -> UOp:
 
     Because: a STAGE is read under its very own loops only by another output of the kernel that computes it.
     """
-    made: dict[UOp, UOp] = {}
-    for node in sink.toposort():
-        sources = tuple(made[source] for source in node.src)
+
+    def make(node: UOp, sources: Sources) -> UOp:
         if node.op is Ops.INDEX and _is_own_element(sources):
-            made[node] = sources[0].src[0]
-        else:
-            made[node] = node if sources == node.src else node.replace(src=sources)
-    return made[sink]
+            return sources[0].src[0]
+        return with_sources(node, sources)
+
+    return transform(sink, make)
 
 
 def _is_own_element(sources: tuple[UOp, ...]) -> bool:
@@ -58,18 +57,14 @@ def _value_at(stage: UOp, indices: tuple[UOp, ...]) -> UOp:
 
 def _gate_loads(value: UOp, gate: UOp) -> UOp:
     """`value` with a gate on each of its loads."""
-    made: dict[UOp, UOp] = {}
-    for node in value.toposort(gate=lambda n: n.op is not Ops.STAGE):
-        if node.op is Ops.STAGE:
-            made[node] = node
-            continue
-        sources = tuple(made[source] for source in node.src)
-        if node.op is Ops.INDEX:
-            indices = []
-            for index in sources[1:]:
-                inner, own = ungated(index)
-                indices.append(gated(inner, both(gate, own)))
-            made[node] = sources[0].index(*indices)
-        else:
-            made[node] = node if sources == node.src else node.replace(src=sources)
-    return made[value]
+
+    def make(node: UOp, sources: Sources) -> UOp:
+        if node.op is not Ops.INDEX:
+            return with_sources(node, sources)
+        indices = []
+        for index in sources[1:]:
+            inner, own = ungated(index)
+            indices.append(gated(inner, both(gate, own)))
+        return sources[0].index(*indices)
+
+    return transform(value, make, leaf=lambda node: node.op is Ops.STAGE)

@@ -15,6 +15,7 @@ from loomgrad.ir.opcode import Ops
 from loomgrad.ir.shape import extent_of
 from loomgrad.ir.simplify import simplify
 from loomgrad.ir.substitute import substitute_ranges
+from loomgrad.ir.transform import Sources, transform, with_sources
 from loomgrad.ir.uop import UOp
 from loomgrad.schedule.inline import own_elements
 from loomgrad.target import Target
@@ -85,13 +86,12 @@ def _stays_acyclic(
 
 
 def _rebuilt(sink: UOp, chosen: dict[UOp, Loops]) -> UOp:
-    made: dict[UOp, UOp] = {}
-    for node in sink.toposort():
-        sources = tuple(made[source] for source in node.src)
-        new = node if sources == node.src else node.replace(src=sources)
+    def make(node: UOp, sources: Sources) -> UOp:
+        new = with_sources(node, sources)
         loops = chosen.get(node)
-        if loops is not None:
-            value = substitute_ranges(new.src[0], dict(zip(new.src[1:], loops, strict=True)))
-            new = new.replace(src=(value, *loops))
-        made[node] = new
-    return simplify(own_elements(made[sink]))
+        if loops is None:
+            return new
+        value = substitute_ranges(new.src[0], dict(zip(new.src[1:], loops, strict=True)))
+        return new.replace(src=(value, *loops))
+
+    return simplify(own_elements(transform(sink, make)))

@@ -10,12 +10,15 @@ After:   SINK(LINEAR(CALL(SINK(END(STORE(INDEX(P0, i*N+j), v), i, j)), y, x...))
 
 from __future__ import annotations
 
+import itertools
+
 from loomgrad.ir.args import AxisType, KernelInfo, ParamArg
 from loomgrad.ir.movement import both, flatten, gated, ungated
 from loomgrad.ir.opcode import GroupOp, Ops
 from loomgrad.ir.shape import extent_of, size_of
 from loomgrad.ir.simplify import simplify
 from loomgrad.ir.substitute import substitute, substitute_ranges
+from loomgrad.ir.transform import Sources, transform, with_sources
 from loomgrad.ir.uop import UOp
 from loomgrad.target import Target
 
@@ -78,17 +81,13 @@ def _call(group: list[UOp], buffers: dict[UOp, UOp]) -> UOp:
 
 def _stored_reads(value: UOp, buffers: dict[UOp, UOp]) -> UOp:
     """The value with elements of STAGEs read from their buffers."""
-    made: dict[UOp, UOp] = {}
-    for node in value.toposort(gate=lambda n: n.op is not Ops.STAGE):
-        if node.op is Ops.STAGE:
-            made[node] = node
-            continue
-        sources = tuple(made[source] for source in node.src)
+
+    def make(node: UOp, sources: Sources) -> UOp:
         if node.op is Ops.INDEX and node.src[0].op is Ops.STAGE:
-            made[node] = _stored_read(node.src[0], sources[1:], buffers)
-        else:
-            made[node] = node if sources == node.src else node.replace(src=sources)
-    return made[value]
+            return _stored_read(node.src[0], sources[1:], buffers)
+        return with_sources(node, sources)
+
+    return transform(value, make, leaf=lambda node: node.op is Ops.STAGE)
 
 
 def _stored_read(stage: UOp, indices: tuple[UOp, ...], buffers: dict[UOp, UOp]) -> UOp:
@@ -127,27 +126,27 @@ def _storages(effect: UOp) -> list[UOp]:
 
 def _own_reductions(effect: UOp) -> UOp:
     """Gives each REDUCE ranges of its own: two reductions are two loops."""
-    taken: set[UOp] = set()
-    made: dict[UOp, UOp] = {}
-    number = 1 + max(
-        (node.arg.axis[0] for node in effect.toposort() if node.op is Ops.RANGE), default=0
+    numbers = itertools.count(
+        1 + max((n.arg.axis[0] for n in effect.toposort() if n.op is Ops.RANGE), default=0)
     )
-    for node in effect.toposort():
-        sources = tuple(made[source] for source in node.src)
-        new = node if sources == node.src else node.replace(src=sources)
-        if node.op is Ops.REDUCE:
-            clash = [loop for loop in new.src[1:] if loop in taken]
-            fresh = {
-                loop: UOp.range(extent_of(loop), number + i, AxisType.REDUCE)
-                for i, loop in enumerate(clash)
-            }
-            number += len(clash)
-            if fresh:
-                loops = (fresh.get(loop, loop) for loop in new.src[1:])
-                new = new.replace(src=(substitute_ranges(new.src[0], fresh), *loops))
-            taken.update(new.src[1:])
-        made[node] = new
-    return made[effect]
+    taken: set[UOp] = set()
+
+    def make(node: UOp, sources: Sources) -> UOp:
+        new = with_sources(node, sources)
+        if node.op is not Ops.REDUCE:
+            return new
+        fresh = {
+            loop: UOp.range(extent_of(loop), next(numbers), AxisType.REDUCE)
+            for loop in new.src[1:]
+            if loop in taken
+        }
+        if fresh:
+            loops = (fresh.get(loop, loop) for loop in new.src[1:])
+            new = new.replace(src=(substitute_ranges(new.src[0], fresh), *loops))
+        taken.update(new.src[1:])
+        return new
+
+    return transform(effect, make)
 
 
 def _renumbered(effect: UOp) -> UOp:

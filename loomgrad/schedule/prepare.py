@@ -9,19 +9,15 @@ from loomgrad.dtype import commit_dtype
 from loomgrad.ir.opcode import Ops
 from loomgrad.ir.ops import identity_element
 from loomgrad.ir.shape import size_of
+from loomgrad.ir.transform import transform, with_sources
 from loomgrad.ir.uop import UOp
 from loomgrad.target import Target
 
 
 def prepare(sink: UOp, target: Target) -> UOp:
     """The same outputs without reductions of nothing."""
-    made: dict[UOp, UOp] = {}
-    for node in sink.toposort():
-        sources = tuple(made[source] for source in node.src)
-        new = node if sources == node.src else node.replace(src=sources)
-        made[node] = _folded(new)
-    outputs = [made[root] for root in sink.src]
-    return sink.replace(src=tuple(root.cast(commit_dtype(root.dtype)) for root in outputs))
+    folded = transform(sink, lambda node, sources: _folded(with_sources(node, sources)))
+    return sink.replace(src=tuple(root.cast(commit_dtype(root.dtype)) for root in folded.src))
 
 
 def _folded(node: UOp) -> UOp:

@@ -12,6 +12,7 @@ from loomgrad.ir.ops import identity_element
 from loomgrad.ir.shape import extent_of
 from loomgrad.ir.simplify import simplify
 from loomgrad.ir.substitute import substitute
+from loomgrad.ir.transform import Sources, transform, with_sources
 from loomgrad.ir.uop import UOp
 
 
@@ -53,28 +54,35 @@ def split(effect: UOp, loop: UOp, amount: int, kind: AxisType) -> tuple[UOp, UOp
 
 def _replaced(effect: UOp, loop: UOp, position: UOp, inside: UOp | None) -> UOp:
     """`loop` replaced by a position in its closing nodes, indices and values."""
-    made: dict[UOp, UOp] = {}
     parts = tuple(sorted(position.ranges, key=lambda r: r.arg.axis))
-    for node in effect.toposort():
+
+    def make(node: UOp, sources: Sources) -> UOp:
         if node is loop:
-            made[node] = position
-            continue
-        sources = tuple(made[source] for source in node.src)
+            return position
         if node.op in (Ops.END, Ops.REDUCE) and loop in node.src[1:]:
-            loops = [p for s in node.src[1:] for p in (parts if s is loop else (made[s],))]
-            value = sources[0]
-            if node.op is Ops.REDUCE and inside is not None:
-                identity = value.const_like(identity_element(node.arg.op, value.dtype))
-                value = UOp(Ops.WHERE, (inside, value, identity))
-            made[node] = node.replace(src=(value, *loops))
-            continue
-        new = node if sources == node.src else node.replace(src=sources)
+            value = _or_identity(node, sources[0], inside)
+            loops = [
+                part
+                for old, new in zip(node.src[1:], sources[1:], strict=True)
+                for part in (parts if old is loop else (new,))
+            ]
+            return node.replace(src=(value, *loops))
+        new = with_sources(node, sources)
         is_access = node.op is Ops.INDEX and node.src[0].op in GroupOp.Storage
-        if inside is not None and is_access and loop in node.ranges:
-            index, gate = ungated(new.src[1])
-            new = new.src[0].index(gated(index, both(inside, gate)))
-        made[node] = new
-    return made[effect]
+        if inside is None or not is_access or loop not in node.ranges:
+            return new
+        index, gate = ungated(new.src[1])
+        return new.src[0].index(gated(index, both(inside, gate)))
+
+    return transform(effect, make)
+
+
+def _or_identity(closing: UOp, value: UOp, inside: UOp | None) -> UOp:
+    """What a closing node takes: a reduction nothing from beyond the end of its loop."""
+    if closing.op is not Ops.REDUCE or inside is None:
+        return value
+    identity = value.const_like(identity_element(closing.arg.op, value.dtype))
+    return UOp(Ops.WHERE, (inside, value, identity))
 
 
 def merged(effect: UOp) -> UOp:
@@ -98,19 +106,23 @@ def _merge(effect: UOp, first: UOp, second: UOp) -> UOp | None:
         return None
     size = extent_of(second)
     whole = UOp.range(extent_of(first) * size, first.arg.axis, first.arg.kind)
-    made: dict[UOp, UOp] = {first: whole // size, second: whole % size}
-    for node in effect.toposort():
-        if node in made:
-            continue
-        sources = tuple(made[source] for source in node.src)
-        if node.op in (Ops.END, Ops.REDUCE) and first in node.src[1:]:
-            if second not in node.src[1:]:
-                return None
-            loops = [whole if s is first else made[s] for s in node.src[1:] if s is not second]
-            made[node] = node.replace(src=(sources[0], *loops))
-        else:
-            made[node] = node if sources == node.src else node.replace(src=sources)
-    new = simplify(made[effect])
+    halves = {first: whole // size, second: whole % size}
+    closings = [
+        n for n in effect.toposort() if n.op in (Ops.END, Ops.REDUCE) and first in n.src[1:]
+    ]
+    if any(second not in closing.src[1:] for closing in closings):
+        return None
+
+    def make(node: UOp, sources: Sources) -> UOp:
+        if node in halves:
+            return halves[node]
+        if node not in closings:
+            return with_sources(node, sources)
+        pairs = zip(node.src[1:], sources[1:], strict=True)
+        loops = [whole if old is first else new for old, new in pairs if old is not second]
+        return node.replace(src=(sources[0], *loops))
+
+    new = simplify(transform(effect, make))
     return new if _divisions(new) <= _divisions(effect) else None
 
 
