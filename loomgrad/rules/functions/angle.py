@@ -25,7 +25,7 @@ from loomgrad.ir.uop import UOp
 from loomgrad.rules.functions.build import LAYOUTS, absolute, fused, with_sign
 
 # fmt: off
-# From which size of x on: 2**-k, and 2**k / pi mod 2 as a sum of two float64.  These k have small products below.
+# From which size of x on: 2**-k, and 2**k / pi mod 2 as a sum of two float64.  With these k the products are small.
 _HALF_TURNS = (
     (0.0,      1.0,      float.fromhex("0x1.45f306dc9c883p-2"), float.fromhex("-0x1.6b01ec5417056p-56")),
     (2.0**45,  2.0**-19, float.fromhex("0x1.b727220a94fe1p-5"), float.fromhex("0x1.d5f47d4d37703p-60")),
@@ -46,7 +46,7 @@ _LARGE = 40  # from 2**40 on, Payne and Hanek
 _SIGN = 1 << 63
 
 
-def half_turns_of_float(x: UOp) -> UOp:
+def reduced_float(x: UOp) -> UOp:
     """r for float32 x; NaN for infinities."""
     size = absolute(x)
     scale: UOp = x.const_like(_HALF_TURNS[0][1])
@@ -68,7 +68,7 @@ def half_turns_of_float(x: UOp) -> UOp:
     return r.cast(dtypes.float32)
 
 
-def half_turns_of_double(x: UOp) -> UOp:
+def reduced_double(x: UOp) -> UOp:
     """r for float64 x; NaN for infinities."""
     to_integer = x.const_like(1.5 * 2.0**52)
     moved = fused(x, 1 / math.pi, to_integer)
