@@ -9,6 +9,8 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from loomgrad.capture import TinyJit as TinyJit
+    from loomgrad.capture import jit as jit
     from loomgrad.config import Context as Context
     from loomgrad.dtype import dtypes as dtypes
     from loomgrad.ir.args import AddrSpace as AddrSpace
@@ -41,10 +43,12 @@ _HOME = {
     "Ops": "loomgrad.ir.opcode",
     "PatternMatcher": "loomgrad.ir.matcher",
     "Tensor": "loomgrad.tensor",
+    "TinyJit": "loomgrad.capture",
     "UOp": "loomgrad.ir.uop",
     "UPat": "loomgrad.ir.pattern",
     "dtypes": "loomgrad.dtype",
     "graph_rewrite": "loomgrad.ir.rewrite",
+    "jit": "loomgrad.capture",
     "no_grad": "loomgrad.tensor",
 }
 

@@ -55,6 +55,17 @@ class LoomError(Exception):
         return "\n".join(lines)
 
 
+class CaptureError(LoomError, RuntimeError):
+    """A captured function asked for something that exists only outside of a capture.
+
+    `jit` calls a function once and records the kernels it runs; later calls run these again.  So no value can be
+    read inside (`item`, `numpy`, `tolist`, `if tensor:`): return the tensor and read it outside, choose with
+    `where`, or take that part out of the function.
+    """
+
+    code = "LG101"
+
+
 class ShapeError(LoomError, ValueError):
     """The shapes of two operands, or a shape and what was asked of it, do not fit.
 

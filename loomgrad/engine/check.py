@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -30,12 +31,12 @@ def _array(buffer: Buffer) -> np.ndarray:
     return flat.view(numpy_dtype(buffer.dtype)).copy()
 
 
-def before(kernel: CompiledKernel, call: Call, buffers: list[Buffer]) -> Before:
+def before(kernel: CompiledKernel, call: Call, buffers: Sequence[Buffer]) -> Before:
     """What the evaluator starts from."""
     return Before(kernel, [_array(buffers[number]) for number in call.arguments])
 
 
-def after(checked: Before, call: Call, buffers: list[Buffer]) -> None:
+def after(checked: Before, call: Call, buffers: Sequence[Buffer]) -> None:
     """Raises CheckError where the compiled result differs from the evaluator's."""
     results = [_array(buffers[number]) for number in call.arguments]
     check_kernel(checked.kernel.kernel, checked.arrays, results)

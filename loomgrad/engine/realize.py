@@ -12,7 +12,8 @@ from loomgrad.config import CHECK, DEBUG
 from loomgrad.dtype import commit_dtype
 from loomgrad.engine import check, profile, state
 from loomgrad.engine.compile import CompiledKernel, compile_kernel
-from loomgrad.engine.schedule import Schedule, schedule_of
+from loomgrad.engine.recording import Run, active
+from loomgrad.engine.schedule import Call, Schedule, schedule_of
 from loomgrad.ir.args import ParamArg
 from loomgrad.ir.opcode import Ops
 from loomgrad.ir.shape import size_of
@@ -59,7 +60,10 @@ def _compute(values: list[UOp]) -> None:
     made = [_bound(buffer, schedule.device) for buffer in schedule.made]
     nodes = [*graph.buffers, *made]
     scheduled = perf_counter()
-    _run(schedule, kernels, [node.arg.buffer for node in nodes])
+    run_kernels(schedule.calls, kernels, [node.arg.buffer for node in nodes])
+    recording = active.get()
+    if recording is not None:
+        recording.steps.append(Run(schedule, kernels, nodes))
     for value, number in zip(values, schedule.outputs, strict=True):
         state.record(value, nodes[number].reshape(value.shape))
     _record_kept(schedule, graph, nodes)
@@ -87,10 +91,14 @@ def _bound(buffer: UOp, device: str) -> UOp:
     )
 
 
-def _run(schedule: Schedule, kernels: list[CompiledKernel], buffers: list[Buffer]) -> None:
-    addresses = [buffer.ensure_allocated().address for buffer in buffers]
+def run_kernels(
+    calls: Sequence[Call], kernels: Sequence[CompiledKernel], buffers: Sequence[Buffer]
+) -> None:
+    """Runs kernels in order on buffers, by number.  All memory is there before the first runs."""
+    used = dict.fromkeys(number for call in calls for number in call.arguments)
+    addresses = {number: buffers[number].ensure_allocated().address for number in used}
     timed = DEBUG.value >= 2
-    for call, kernel in zip(schedule.calls, kernels, strict=True):
+    for call, kernel in zip(calls, kernels, strict=True):
         checked = check.before(kernel, call, buffers) if CHECK else None
         start = perf_counter() if timed else 0.0
         kernel.program([addresses[number] for number in call.arguments], kernel.tasks)

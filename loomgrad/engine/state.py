@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary, WeakSet
 
+from loomgrad.engine.recording import View, active
 from loomgrad.ir.args import ParamArg
 from loomgrad.ir.opcode import Ops, OpSet
 from loomgrad.ir.shape import size_of
@@ -45,6 +46,9 @@ def register(tensor: object) -> None:
 
 def record(node: UOp, value: UOp) -> None:
     """From now on `value`, a BUFFER seen through RESHAPEs, stands for the computed `node`."""
+    recording = active.get()
+    if recording is not None:
+        recording.values[node] = value
     _values[node] = value
 
 
@@ -72,7 +76,9 @@ def realized_value(node: UOp) -> UOp | None:
 def _stored(node: UOp) -> UOp | None:
     if node.op is Ops.BUFFER:
         return node if node.arg.buffer is not None else None
-    return _values.get(node)
+    recording = active.get()
+    # What was computed before a capture may be another value in a later call.
+    return _values.get(node) if recording is None else recording.values.get(node)
 
 
 def _slice(shrink: UOp, value: UOp) -> UOp | None:
@@ -93,6 +99,9 @@ def _slice(shrink: UOp, value: UOp) -> UOp | None:
     count = size_of(shrink.sizes)
     memory = arg.buffer.view(count, arg.dtype, offset * arg.dtype.itemsize)
     view = UOp(Ops.BUFFER, (), ParamArg(next_slot(), arg.dtype, count, arg.device, buffer=memory))
+    recording = active.get()
+    if recording is not None:
+        recording.steps.append(View(view, storage, offset * arg.dtype.itemsize))
     made = view.reshape(shrink.shape)
     record(shrink, made)
     return made

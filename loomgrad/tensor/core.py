@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import weakref
+from abc import abstractmethod
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Self
 
+from loomgrad.engine.recording import touch
 from loomgrad.engine.state import next_unique, register
 from loomgrad.errors import DeviceError, GradientError
 from loomgrad.ir.args import ReduceArg
@@ -13,8 +15,11 @@ from loomgrad.ir.opcode import GroupOp, Op, Ops
 from loomgrad.ir.shape import size_of
 from loomgrad.ir.uop import UOp
 from loomgrad.ir.vocabulary import Number, Vocabulary
+from loomgrad.tensor.views import Bits, Moved, Same, Step, View, view_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from loomgrad.dtype import DType
     from loomgrad.ir.shape import Shape
 
@@ -33,7 +38,7 @@ class Core(Vocabulary):
 
     __slots__ = (
         *("uop", "dtype", "device", "grad"),
-        *("_requires_grad", "_tracked", "_is_view", "_former", "__weakref__"),
+        *("_requires_grad", "_tracked", "_view", "_former", "__weakref__"),
     )
     uop: UOp
     dtype: DType
@@ -41,7 +46,7 @@ class Core(Vocabulary):
     grad: Self | None
     _requires_grad: bool
     _tracked: bool
-    _is_view: bool
+    _view: View | None
     _former: weakref.ref[UOp] | None
 
     @classmethod
@@ -53,8 +58,8 @@ class Core(Vocabulary):
 
     def _fill(self, uop: UOp, device: str | None, tracked: bool = False) -> None:
         self.uop, self.dtype, self.device = uop, uop.dtype, device
-        self.grad = self._former = None
-        self._requires_grad = self._is_view = False
+        self.grad = self._former = self._view = None
+        self._requires_grad = False
         self._tracked = tracked
         register(self)
 
@@ -109,13 +114,16 @@ class Core(Vocabulary):
 
     def detach(self) -> Self:
         """The same value, a constant to gradients."""
+        touch(self)
         made = type(self)._of(UOp(Ops.DETACH, (self.uop,)), self.device)
-        made._is_view = True
+        made._view = view_of(self, Same(Ops.DETACH))
         return made
 
     # ---- what the shared vocabulary asks for
 
     def _make(self, op: Op, others: tuple[Self, ...] = (), arg: object = None) -> Self:
+        if op is Ops.BITCAST:
+            return self._seen_through(Bits(arg))
         if not others:
             return self._derived(UOp(op, (self._node,), arg))
         operands = (self, *others)
@@ -126,8 +134,17 @@ class Core(Vocabulary):
         return made
 
     def _move(self, op: Op, arg: tuple[int, ...] | None, *sizes: Shape) -> Self:
-        made = self._derived(self._node._move(op, arg, *sizes))
-        made._is_view = True
+        if op is Ops.PAD:  # what is around belongs to no other tensor
+            return self._derived(self._node._move(op, arg, *sizes))
+        return self._seen_through(Moved(op, arg, sizes))
+
+    def _unmoved(self) -> Self:
+        return self._seen_through(Same())
+
+    def _seen_through(self, step: Step) -> Self:
+        """A view: what is written into it, this tensor gets."""
+        made = self._derived(step.apply(self._node))
+        made._view = view_of(self, step)
         return made
 
     def _constant(self, value: Number) -> Self:
@@ -136,14 +153,24 @@ class Core(Vocabulary):
     def _fold(self, op: Op, count: int) -> Self:
         return self._derived(UOp(Ops.REDUCE, (self._node,), ReduceArg(op, count)))
 
+    def _reduce(self, op: Op, axis: int | Sequence[int] | None, keepdim: bool) -> Self:
+        made = super()._reduce(op, axis, keepdim)
+        made._view = None  # also where every axis has size 1 and nothing is to be done
+        return made
+
     def _derived(self, uop: UOp) -> Self:
         """A Tensor of a node made of this one's alone."""
         tracked = (self._tracked or self._requires_grad) and recording.get()
         return type(self)._of(uop, self.device, tracked)
 
+    @abstractmethod
+    def _hold_apart(self) -> UOp:
+        """Put the computed value under a BUFFER of its own, and return that."""
+
     @property
     def _node(self) -> UOp:
-        """The value as an operand: without history inside `no_grad`."""
+        """The value as an operand: without history inside `no_grad`; a capture is told of its use."""
+        touch(self)
         if (self._tracked or self._requires_grad) and not recording.get():
             return UOp(Ops.DETACH, (self.uop,))
         return self.uop

@@ -22,13 +22,14 @@ import threading
 from typing import Self
 
 from loomgrad.dtype import DType, dtypes, holds
+from loomgrad.engine.recording import note_fresh
 from loomgrad.errors import DTypeError
 from loomgrad.ir.counting import counting
 from loomgrad.ir.fold import threefry
 from loomgrad.ir.opcode import Ops
 from loomgrad.ir.shape import Shape, size_of
 from loomgrad.ir.uop import UOp
-from loomgrad.memory import Device
+from loomgrad.memory import Buffer, Device
 from loomgrad.tensor.creation import Creation, Sizes, checked_sizes, storage
 
 SIGNIFICANT_BITS = {dtypes.float16: 11, dtypes.bfloat16: 8, dtypes.float32: 24, dtypes.float64: 53}
@@ -82,6 +83,11 @@ class Streams:
 streams = Streams()
 
 
+def _word_buffer(value: int, device: str) -> Buffer:
+    """Memory that holds one 64-bit word."""
+    return Buffer(device, 1, dtypes.uint64).copyin(value.to_bytes(8, "little"))
+
+
 def _one_word(value: int, device: str) -> UOp:
     return storage((1,), dtypes.uint64, device, value.to_bytes(8, "little"))
 
@@ -103,7 +109,10 @@ class Random(Creation):
         key, first = streams.take(device, count)
         if count == 0:
             return UOp.const(0, dtypes.uint64).expand(shape)
-        numbers = counting(count, dtypes.int64).cast(dtypes.uint64) + _one_word(first, device)
+        offset = _one_word(first, device)
+        note_fresh(offset.base, lambda: _word_buffer(streams.take(device, count)[1], device))
+        note_fresh(key.base, lambda: _word_buffer(streams.of(device).key, device))
+        numbers = counting(count, dtypes.int64).cast(dtypes.uint64) + offset
         return numbers.alu(Ops.THREEFRY, key).reshape(shape)
 
     @classmethod

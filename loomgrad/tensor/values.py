@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING, Self
 
 from loomgrad.dtype import Number, commit_dtype, dtypes, numpy_dtype
 from loomgrad.engine.realize import realize
-from loomgrad.engine.state import realized_value, storage_of
-from loomgrad.errors import ShapeError
+from loomgrad.engine.recording import active
+from loomgrad.engine.state import next_slot, realized_value, storage_of
+from loomgrad.errors import CaptureError, ShapeError
+from loomgrad.ir.args import ParamArg
 from loomgrad.ir.opcode import Ops
+from loomgrad.ir.uop import UOp
 from loomgrad.memory import Buffer, Device
+from loomgrad.tensor.core import unique
 from loomgrad.tensor.creation import storage
 from loomgrad.tensor.data import Nested, nested
 from loomgrad.tensor.random import Random
@@ -21,7 +25,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from loomgrad.ir.uop import UOp
 
 PRINTED_ELEMENTS = 32
 
@@ -49,8 +52,32 @@ class Values(Random):
         marked = self.uop.op is Ops.NOOP
         self.uop = self.uop.replace(src=(result,)) if marked else result
 
+    def _hold_apart(self) -> UOp:
+        """The value, computed, under a BUFFER of its own over the same memory; the tensor stands for that."""
+        node, seen = self._apart()
+        self.uop = unique(seen) if self._requires_grad else seen
+        return node
+
+    def _apart(self) -> tuple[UOp, UOp]:
+        """A new BUFFER over the memory of the value, bare and in this shape."""
+        memory = self._buffer()
+        arg = ParamArg(next_slot(), memory.dtype, memory.size, memory.device, buffer=memory)
+        node = UOp(Ops.BUFFER, (), arg)
+        return node, node.reshape(self.shape)
+
+    def _take(self, stored: UOp) -> None:
+        """Stand for a value in storage."""
+        self._former, self._tracked = None, False
+        self.uop = unique(stored) if self._requires_grad else stored
+
     def _buffer(self) -> Buffer:
-        """The storage of the value, computed if it is not yet."""
+        """The storage of the value, computed if it is not yet.  Raises: CaptureError inside of a capture."""
+        if active.get() is not None:
+            raise CaptureError(
+                "a value is read while its function is being captured",
+                shape=self.shape,
+                fix="return the tensor and read it outside, or use where() to choose",
+            )
         if self.dtype.is_weak:
             return self.cast(commit_dtype(self.dtype))._buffer()
         found = storage_of(self.realize().uop)
@@ -120,7 +147,7 @@ class Values(Random):
 
     def __repr__(self) -> str:
         facts = f"dtype={self.dtype.name}" + (", requires_grad=True" if self.requires_grad else "")
-        known = storage_of(self.uop)
+        known = storage_of(self.uop) if active.get() is None else None
         small = self.numel() <= PRINTED_ELEMENTS and self.dtype.fmt is not None
         if small and known is not None and (known.is_allocated or known.nbytes == 0):
             return f"Tensor({self.tolist()}, {facts})"
