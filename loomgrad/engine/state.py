@@ -109,6 +109,12 @@ def _slice(shrink: UOp, value: UOp) -> UOp | None:
 
 def storage_of(node: UOp) -> Buffer | None:
     """The Buffer that holds the value of a node, whole and in order."""
+    below = node
+    while below.op is Ops.RESHAPE or below.op in MARKS:
+        below = below.src[0]
+    if below.op is Ops.BUFFER:
+        bound: Buffer | None = below.arg.buffer
+        return bound
     value = realized_value(node)
     if value is None:
         return None

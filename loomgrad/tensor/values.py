@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 from loomgrad.dtype import Number, commit_dtype, dtypes, numpy_dtype
 from loomgrad.engine.realize import realize
-from loomgrad.engine.recording import active
+from loomgrad.engine.recording import active, touch
 from loomgrad.engine.state import next_slot, realized_value, storage_of
 from loomgrad.errors import CaptureError, ShapeError
 from loomgrad.ir.args import ParamArg
@@ -36,6 +36,8 @@ class Values(Random):
 
     def realize(self, *more: Self) -> Self:
         """Compute this tensor and `more` together; the result is this tensor."""
+        for tensor in (self, *more):
+            touch(tensor)
         pending = [tensor for tensor in (self, *more) if realized_value(tensor.uop) is None]
         if pending:
             results = realize([tensor.uop for tensor in pending])

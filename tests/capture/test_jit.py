@@ -112,6 +112,18 @@ def test_values_computed_before_are_computed_again() -> None:
     assert f(x).tolist() == [13.0, 24.0]
 
 
+def test_realising_a_tensor_from_outside_is_no_part_of_the_capture() -> None:
+    lazy = Tensor([1.0]) + 1
+
+    @jit
+    def f(x: Tensor) -> Tensor:
+        return (x + lazy.realize()).realize()
+
+    assert f(Tensor([1.0])).item() == 3.0
+    lazy.assign(Tensor([7.0]))
+    assert [f(Tensor([1.0])).item(), f(Tensor([2.0])).item(), lazy.item()] == [8.0, 9.0, 7.0]
+
+
 def test_slices_of_captured_tensors_and_arguments_move_with_them() -> None:
     w = Tensor(array(8, 4))
     w[2:4].realize()
