@@ -26,7 +26,9 @@ INSIDE_IR = (
     ("ops",),
     ("vocabulary",),
     ("uop",),
-    ("simplify",),  # an empty slot that `rules` fills, so it may stand below what asks for simpler indices
+    (
+        "simplify",
+    ),  # an empty slot that `rules` fills, so it may stand below what asks for simpler indices
     ("movement",),
     ("pattern",),
     ("matcher",),
