@@ -26,9 +26,8 @@ INSIDE_IR = (
     ("ops",),
     ("vocabulary",),
     ("uop",),
-    (
-        "simplify",
-    ),  # an empty slot that `rules` fills, so it may stand below what asks for simpler indices
+    # an empty slot that `rules` fills, so it may stand below what asks for simpler indices
+    ("simplify",),
     ("movement",),
     ("pattern",),
     ("matcher",),
