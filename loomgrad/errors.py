@@ -78,6 +78,16 @@ class ShapeError(LoomError, ValueError):
     code = "LG211"
 
 
+class BroadcastWriteError(ShapeError):
+    """A write into a view that shows one element at several places.
+
+    `x.expand(...)` repeats elements without copying them, so a write to one of its places would change others as
+    well.  Write to the tensor that was expanded, or to a copy: `y = x.expand(4, 3).contiguous(); y[0] = 1`.
+    """
+
+    code = "LG202"
+
+
 class IndexingError(LoomError, IndexError):
     """An index or an axis lies outside the shape it selects from.
 
@@ -95,6 +105,17 @@ class DTypeError(LoomError, TypeError):
     """
 
     code = "LG213"
+
+
+class LossyWriteError(DTypeError):
+    """A value was to be written into a tensor whose dtype cannot hold all values of the value's dtype.
+
+    Python numbers and lists convert where each number keeps its value.  A tensor or an array converts where every
+    value of its dtype exists in the target's: int8 to float32, not int64 to float32.  Where rounding is intended,
+    cast: `x.assign(value.cast(x.dtype))`.
+    """
+
+    code = "LG203"
 
 
 class GradientError(LoomError, RuntimeError):

@@ -23,7 +23,7 @@ class Moves(Operand):
         """The same elements in row-major order with other sizes; one may be -1."""
         shape = sizes_argument(sizes)
         target = _inferred(self.shape, shape)
-        return self if target == self.shape else self._move(Ops.RESHAPE, None, target)
+        return self._unmoved() if target == self.shape else self._move(Ops.RESHAPE, None, target)
 
     def permute(self, *order: int | Sequence[int]) -> Self:
         """Axis i of the result is axis order[i]."""
@@ -33,12 +33,14 @@ class Moves(Operand):
                 f"permute{axes} must name each axis of {self.shape} once",
                 fix=f"e.g. permute{tuple(reversed(range(len(self.shape))))}",
             )
-        return self if axes == tuple(range(len(axes))) else self._move(Ops.PERMUTE, axes)
+        if axes == tuple(range(len(axes))):
+            return self._unmoved()
+        return self._move(Ops.PERMUTE, axes)
 
     def flip(self, *axes: int | Sequence[int]) -> Self:
         """The named axes reversed."""
         named = axes_argument(axes, self.shape)
-        return self._move(Ops.FLIP, named) if named else self
+        return self._move(Ops.FLIP, named) if named else self._unmoved()
 
     def pad(self, padding: Sequence[tuple[int, int] | None]) -> Self:
         """Zeros around: (before, after) for each axis, None for neither."""
@@ -66,7 +68,7 @@ class Moves(Operand):
                 fix="e.g. shrink(((0, 2), None))",
             )
         if all(pair == (0, size) for pair, size in zip(pairs, self.shape, strict=True)):
-            return self
+            return self._unmoved()
         offsets = tuple(begin for begin, _ in pairs)
         return self._move(Ops.SHRINK, None, offsets, tuple(end - begin for begin, end in pairs))
 

@@ -38,6 +38,10 @@ class Operand(ABC):
     def _move(self, op: Op, arg: tuple[int, ...] | None, *sizes: Shape) -> Self:
         """The movement `op` of this, with its axes or sizes."""
 
+    def _unmoved(self) -> Self:
+        """What a movement that moves nothing gives; a node is itself."""
+        return self
+
     @abstractmethod
     def _constant(self, value: Number) -> Self:
         """A weak constant."""

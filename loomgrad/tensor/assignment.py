@@ -1,73 +1,188 @@
-"""Assignment: giving a Tensor another value.
+"""Writes: assignment, `x[...] = value` and the in-place operators.
 
-Until there are writes in place, an assignment rebinds: the Tensor stands for the new value from now on, and
-whatever was computed from the old one keeps that.
+Storage is never changed.  A write gives a Tensor another value: what was computed from the old one keeps that.  A
+write into a view goes back along the steps of the view and gives every Tensor on the way, up to the root, its new
+value (`views.py`).  All writes end in `_write`.
 """
 
 from __future__ import annotations
 
 from typing import Self
 
-from loomgrad.dtype import Number, can_cast_lossless, holds
-from loomgrad.errors import DTypeError, GradientError, ShapeError, UnsupportedError
-from loomgrad.ir.shape import broadcast
-from loomgrad.tensor.core import recording, unique
-from loomgrad.tensor.data import is_numpy
+from loomgrad.dtype import DType, Number, can_cast_lossless, holds
+from loomgrad.errors import (
+    BroadcastWriteError,
+    DeviceError,
+    DTypeError,
+    GradientError,
+    LossyWriteError,
+    ShapeError,
+)
+from loomgrad.ir.opcode import Ops
+from loomgrad.ir.shape import Shape, broadcast
+from loomgrad.ir.uop import UOp
+from loomgrad.tensor.core import Core, is_storage, recording, unique
+from loomgrad.tensor.data import flattened, is_numpy
+from loomgrad.tensor.selection import Mask, Selection, selection
 from loomgrad.tensor.values import Values
 
 
 class Assignment(Values):
-    """`assign` and the in-place operators."""
+    """Writing into Tensors and their views."""
 
     __slots__ = ()
 
     def assign(self, value: Self | Number | object) -> Self:
         """Take the value of another tensor, an array or a number, broadcast to this shape.
 
-        **Raises** DTypeError where the conversion could lose something, UnsupportedError for views.
+        A tensor that requires a gradient stays a leaf; its new value is a constant to gradients.
+
+        **Raises** LossyWriteError where the conversion could lose something, BroadcastWriteError for a view whose
+        elements stand at several places, GradientError for a view of a tensor that requires a gradient.
         """
+        if self._view is not None:
+            self._check_writable()
         new = self._assignable(value)
-        if self._is_view:
-            raise UnsupportedError(
-                "assigning through a view does not reach the tensor behind it yet",
-                fix="assign to that tensor, e.g. x.assign(mask.where(new, x))",
-            )
-        if broadcast((new.shape, self.shape)) != self.shape:
-            raise ShapeError(f"a value of shape {new.shape} cannot be assigned to {self.shape}")
-        node = new.expand(self.shape)
-        self._former = None
-        if self._requires_grad:
-            self.uop = unique(node.detach().uop if node._tracked else node.uop)
-        else:
-            self.uop, self._tracked = node._node, node._tracked
+        self._put(new._fitted(self.shape))
         return self
 
+    def __setitem__(self, key: object, value: object) -> None:
+        """Write into `x[key]`: `x[key] = value` and `x[key] += value`, with NumPy's rules.
+
+        Of several writes to one element the last one stands.  **Raises** as `assign`.
+        """
+        chosen = selection(self, key)
+        if chosen is None:
+            self._write_view(self[key], value)
+        elif isinstance(chosen, Mask):
+            self._write_masked(chosen, value)
+        else:
+            self._write_selected(chosen, self._assignable(value))
+
+    def _write_view(self, view: Self, value: object) -> None:
+        if isinstance(value, Assignment) and _is_written(value, view):
+            return
+        view._check_writable()
+        view._put(view._assignable(value)._fitted(view.shape))
+
+    def _write_masked(self, chosen: Mask[Self], value: object) -> None:
+        """A choice between the value and what is there; by positions if each chosen element has its own value."""
+        view = self[chosen.basic]
+        view._check_writable()
+        new = self._assignable(value)
+        sizes = chosen.widened(_without_leading(new.shape, view.ndim - chosen.rank + 1))
+        if sizes is None:
+            self._write_selected(chosen.selected(), new)
+        else:
+            fitted = new.reshape(sizes)._fitted(view.shape)
+            view._put(chosen.mask.where(fitted, view._present()))
+
+    def _write_selected(self, chosen: Selection[Self], value: Self) -> None:
+        view = self[chosen.basic]
+        view = view.permute(chosen.order).reshape(chosen.count, *chosen.rest)
+        view._check_writable()
+        view._put(chosen.scatter(view._present(), value._fitted(chosen.slot)))
+
+    # ---- what is written
+
     def _assignable(self, value: object) -> Self:
+        """A value in this dtype.  Raises where it is not one without loss."""
         if isinstance(value, (bool, int, float)):
-            if not holds(self.dtype, value) and not self.dtype.is_float:
-                raise DTypeError(f"{value} is no {self.dtype.name}", fix="cast the tensor first")
+            _check_number(value, self.dtype)
             return type(self).in_memory(value, self.dtype, self.device)
+        if not isinstance(value, Values) and not is_numpy(value):
+            for number in flattened(value)[0]:
+                _check_number(number, self.dtype)
+            return type(self)(value, dtype=self.dtype, device=self.device)
         new = value if isinstance(value, type(self)) else type(self)(value, device=self.device)
-        if new.dtype is self.dtype:
-            return new
-        if not (can_cast_lossless(new.dtype, self.dtype) or not is_typed(value)):
-            raise DTypeError(
+        if None not in (new.device, self.device) and new.device != self.device:
+            raise DeviceError(
+                f"a tensor on {new.device} cannot be written to one on {self.device}",
+                fix=f'bring it there, e.g. value.to("{self.device}")',
+            )
+        if not can_cast_lossless(new.dtype, self.dtype):
+            raise LossyWriteError(
                 f"{new.dtype.name} cannot be assigned to {self.dtype.name} without loss",
                 fix=f"cast the value, e.g. value.cast(dtypes.{self.dtype.name})",
             )
         return new.cast(self.dtype)
 
-    def _in_place(self, result: Self) -> Self:
-        if result.dtype is not self.dtype:
-            raise DTypeError(
-                f"an in-place operation on {self.dtype.name} gives {result.dtype.name}",
-                fix="write x = x + y, or cast the operand",
+    def _fitted(self, shape: Shape) -> Self:
+        """Broadcast to the shape of a slot; leading axes of size 1 that it does not have are dropped."""
+        sizes = _without_leading(self.shape, len(shape))
+        if broadcast((sizes, shape)) != shape:
+            raise ShapeError(
+                f"a value of shape {self.shape} cannot be assigned to {shape}",
+                fix="sizes must be equal, aligned at the right, or 1 in the value",
             )
-        if self._requires_grad and recording.get():
+        return self.reshape(sizes).expand(shape)
+
+    # ---- where it is written
+
+    def _check_writable(self) -> None:
+        """Raises where a write would reach a leaf of gradients, or elements that are not one tensor's own."""
+        view = self._view
+        if view is not None and view.is_broadcast and self.numel():
+            raise BroadcastWriteError(
+                f"this view of shape {self.shape} shows elements at several places",
+                source=view.root.shape,
+                fix="write to the tensor that was expanded, or to a copy: x.contiguous()",
+            )
+        reached: list[Core | None] = [self]
+        if view is not None and not view.is_detached:
+            reached += [view.root, *(watched() for watched in view.between)]
+        if recording.get() and any(x is not None and x._requires_grad for x in reached):
             raise GradientError(
                 "a tensor that requires a gradient cannot be changed in place",
                 fix="write x = x + y, or use `with no_grad():`",
             )
+
+    def _put(self, value: Self) -> None:
+        if value.uop is not self.uop or self._view is not None:
+            self._write(value._node, value._tracked or value._requires_grad)
+
+    def _write(self, written: UOp, tracked: bool) -> None:
+        """Give this tensor, and whatever it is a view of, the new value.
+
+        Each step back starts from the present value there: another view may have written meanwhile.
+        """
+        tracked = tracked and recording.get()
+        view = self._view
+        if view is not None and self.numel():
+            root = view.root
+            values = [root._node]
+            for step in view.path[:-1]:
+                values.append(step.apply(values[-1]))
+            holders = [root, *(watched() for watched in view.between)]
+            history = tracked or (recording.get() and (root._tracked or root._requires_grad))
+            new = written
+            for step, value, holder in zip(
+                reversed(view.path), reversed(values), reversed(holders), strict=True
+            ):
+                new = step.undo(new, value)
+                if holder is not None:
+                    _rebind(holder, new, history and not view.is_detached)
+        _rebind(self, written, tracked)
+
+    def _present(self) -> Self:
+        """This view of what its root holds now; the tensor itself shows what was there when it was made."""
+        view = self._view
+        if view is None:
+            return self
+        value = view.root._node
+        for step in view.path:
+            value = step.apply(value)
+        return type(self)._of(value, self.device, view.root._tracked and recording.get())
+
+    # ---- operators
+
+    def _in_place(self, result: Self) -> Self:
+        if result.dtype is not self.dtype:
+            raise LossyWriteError(
+                f"an in-place operation on {self.dtype.name} gives {result.dtype.name}",
+                fix="write x = x + y, or cast the operand",
+            )
+        self._check_writable()
         return self.assign(result)
 
     def __iadd__(self, other: Self | Number) -> Self:
@@ -82,7 +197,66 @@ class Assignment(Values):
     def __itruediv__(self, other: Self | Number) -> Self:
         return self._in_place(self / other)
 
+    def __ifloordiv__(self, other: Self | Number) -> Self:
+        return self._in_place(self // other)
 
-def is_typed(value: object) -> bool:
-    """Whether a value says its dtype itself, as Tensors and arrays do; nested lists of numbers do not."""
-    return isinstance(value, Values) or is_numpy(value)
+    def __imod__(self, other: Self | Number) -> Self:
+        return self._in_place(self % other)
+
+    def __ipow__(self, other: Self | Number) -> Self:
+        return self._in_place(self**other)
+
+    def __imatmul__(self, other: Self) -> Self:
+        return self._in_place(self @ other)
+
+    def __iand__(self, other: Self | Number) -> Self:
+        return self._in_place(self & other)
+
+    def __ior__(self, other: Self | Number) -> Self:
+        return self._in_place(self | other)
+
+    def __ixor__(self, other: Self | Number) -> Self:
+        return self._in_place(self ^ other)
+
+    def __ilshift__(self, other: Self | Number) -> Self:
+        return self._in_place(self << other)
+
+    def __irshift__(self, other: Self | Number) -> Self:
+        return self._in_place(self >> other)
+
+
+def _rebind(tensor: Core, uop: UOp, tracked: bool) -> None:
+    """Let a Tensor stand for another value.  A leaf stays one, of a node of its own."""
+    tensor._former = None
+    if tensor._requires_grad:
+        tensor.uop = unique(UOp(Ops.DETACH, (uop,)) if tracked else uop)
+        return
+    # Storage of another Tensor: if either becomes a leaf, it is not the other.
+    tensor.uop = unique(uop) if is_storage(uop) else uop
+    tensor._tracked = tracked
+
+
+def _without_leading(sizes: Shape, rank: int) -> Shape:
+    """A shape without those of its first axes of size 1 that are more than `rank`."""
+    while len(sizes) > rank and sizes[0] == 1:
+        sizes = sizes[1:]
+    return sizes
+
+
+def _is_written(value: Core, view: Core) -> bool:
+    """Whether a value is the same view, and in step with its root: what `x[key] += 1` assigns in the end."""
+    one, other = value._view, view._view
+    if one is None or other is None:
+        return value is view
+    return one.root is other.root and one.path == other.path and value.uop is view.uop
+
+
+def _check_number(value: Number, dtype: DType) -> None:
+    """Raises OverflowError or DTypeError for a Python number that an integer dtype does not have."""
+    if dtype.is_float or holds(dtype, value):
+        return
+    if isinstance(value, int) and dtype.is_int:
+        raise OverflowError(
+            f"{value} does not fit {dtype.name}, which holds {dtype.min} to {dtype.max}"
+        )
+    raise DTypeError(f"{value} is no {dtype.name}", fix="cast the tensor first")

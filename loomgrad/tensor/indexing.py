@@ -10,6 +10,7 @@ from typing import Self, SupportsIndex
 from loomgrad.errors import DTypeError, IndexingError, UnsupportedError
 from loomgrad.ir.opcode import Ops
 from loomgrad.tensor.movement import Movement
+from loomgrad.tensor.views import EveryNth
 
 Selector = int | slice | EllipsisType | None
 
@@ -21,7 +22,7 @@ class Indexing(Movement):
 
     def __getitem__(self, key: object) -> Self:
         selectors = _complete(key if isinstance(key, tuple) else (key,), self.ndim, self.shape)
-        result = self
+        result = self._unmoved()
         axis = 0
         gathered: list[tuple[int, Indexing]] = []
         for selector in selectors:
@@ -82,17 +83,11 @@ class Indexing(Movement):
         box = self._box(axis, low, high)
         if step < 0:
             box = box.flip(axis)
-        return box._every(axis, abs(step), count)
+        return box._every(axis, abs(step))
 
-    def _every(self, axis: int, step: int, count: int) -> Self:
+    def _every(self, axis: int, step: int) -> Self:
         """The positions 0, step, 2 * step ... of an axis that ends with one of them."""
-        if step == 1:
-            return self
-        before, after = self.shape[:axis], self.shape[axis + 1 :]
-        padding = [(0, 0)] * self.ndim
-        padding[axis] = (0, count * step - self.shape[axis])
-        rows = self.pad(padding).reshape(*before, count, step, *after)
-        return rows._box(axis + 1, 0, 1).reshape(*before, count, *after)
+        return self if step == 1 else self._seen_through(EveryNth(axis, step))
 
     def _box(self, axis: int, begin: int, end: int) -> Self:
         bounds: list[tuple[int, int] | None] = [None] * self.ndim

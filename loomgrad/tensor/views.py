@@ -1,0 +1,159 @@
+"""Views: how a Tensor was made from another one without computing, and how a write goes back that way.
+
+Each step of a view has an inverse: the value that its source has after the result was written.  Most inverses only
+move elements back.  The inverse of SHRINK and of a slice with a step needs the source's present value as well, for
+the elements outside.
+"""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from loomgrad.ir.opcode import Op, Ops
+from loomgrad.ir.uop import UOp
+
+if TYPE_CHECKING:
+    from loomgrad.ir.shape import Shape
+    from loomgrad.tensor.core import Core
+
+
+class Step(Protocol):
+    """One step from a value to a view of it."""
+
+    @property
+    def op(self) -> Op: ...
+
+    def apply(self, source: UOp) -> UOp:
+        """The view of `source`."""
+        ...
+
+    def undo(self, written: UOp, source: UOp) -> UOp:
+        """What becomes of `source` when its view is given the value `written`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Same:
+    """The same value again, or the same as a constant to gradients (DETACH)."""
+
+    op: Op = Ops.NOOP
+
+    def apply(self, source: UOp) -> UOp:
+        return source if self.op is Ops.NOOP else UOp(self.op, (source,))
+
+    def undo(self, written: UOp, source: UOp) -> UOp:
+        return written
+
+
+@dataclass(frozen=True, slots=True)
+class Bits:
+    """The same bits as another dtype."""
+
+    arg: object
+    op: Op = Ops.BITCAST
+
+    def apply(self, source: UOp) -> UOp:
+        return UOp(Ops.BITCAST, (source,), self.arg)
+
+    def undo(self, written: UOp, source: UOp) -> UOp:
+        return UOp(Ops.BITCAST, (written,), source.dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A movement that selects or reorders.  EXPAND has no inverse: its elements are not its own."""
+
+    op: Op
+    arg: tuple[int, ...] | None
+    sizes: tuple[Shape, ...]
+
+    def apply(self, source: UOp) -> UOp:
+        return source._move(self.op, self.arg, *self.sizes)
+
+    def undo(self, written: UOp, source: UOp) -> UOp:
+        if self.op is Ops.RESHAPE:
+            return written.reshape(source.shape)
+        if self.op is Ops.FLIP:
+            return written._move(Ops.FLIP, self.arg)
+        if self.op is Ops.PERMUTE:
+            assert self.arg is not None
+            return written.permute(tuple(self.arg.index(axis) for axis in range(len(self.arg))))
+        assert self.op is Ops.SHRINK, f"{self.op.name} has no inverse"
+        offsets, sizes = self.sizes
+        around = [
+            (offset, whole - offset - size)
+            for offset, size, whole in zip(offsets, sizes, source.shape, strict=True)
+        ]
+        inside = UOp.const(True).expand(sizes).pad(around)
+        return inside.where(written.pad(around), source)
+
+
+@dataclass(frozen=True, slots=True)
+class EveryNth:
+    """The positions 0, step, 2 * step ... of an axis that ends with the last of them."""
+
+    axis: int
+    step: int
+    op: Op = Ops.SHRINK
+
+    def apply(self, source: UOp) -> UOp:
+        before, size, after = self._split(source.shape)
+        count = (size - 1) // self.step + 1
+        rows = source.pad(self._padding(source.shape, self.axis, count * self.step - size))
+        box: list[tuple[int, int] | None] = [None] * (len(source.shape) + 1)
+        box[self.axis + 1] = (0, 1)
+        columns = rows.reshape(*before, count, self.step, *after)
+        return columns.shrink(box).reshape(*before, count, *after)
+
+    def undo(self, written: UOp, source: UOp) -> UOp:
+        chosen = UOp.const(True).expand(written.shape)
+        return self._spread(chosen, source).where(self._spread(written, source), source)
+
+    def _spread(self, written: UOp, source: UOp) -> UOp:
+        """The elements at their places in the shape of the source, zeros between."""
+        before, count, after = self._split(written.shape)
+        rows = written.reshape(*before, count, 1, *after)
+        wide = rows.pad(self._padding(rows.shape, self.axis + 1, self.step - 1))
+        box: list[tuple[int, int] | None] = [None] * len(written.shape)
+        box[self.axis] = (0, source.shape[self.axis])
+        return wide.reshape(*before, count * self.step, *after).shrink(box)
+
+    def _split(self, shape: Shape) -> tuple[Shape, int, Shape]:
+        return shape[: self.axis], shape[self.axis], shape[self.axis + 1 :]
+
+    @staticmethod
+    def _padding(shape: Shape, axis: int, behind: int) -> list[tuple[int, int]]:
+        return [(0, behind if place == axis else 0) for place in range(len(shape))]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What a Tensor is a view of: `root`, which is no view, and the steps from there.
+
+    `between` are the Tensors after each step but the last.  They are only watched: one that is gone cannot show
+    what was written.  The root is held, as its other views must see each other's writes.
+    """
+
+    root: Core
+    path: tuple[Step, ...]
+    between: tuple[weakref.ref[Core], ...]
+
+    @property
+    def is_broadcast(self) -> bool:
+        """Whether an element of the root may stand at several places."""
+        return any(step.op is Ops.EXPAND for step in self.path)
+
+    @property
+    def is_detached(self) -> bool:
+        """Whether gradients do not see the way to the root."""
+        return any(step.op is Ops.DETACH for step in self.path)
+
+
+def view_of(source: Core, step: Step) -> View:
+    """What is made from a Tensor by one step: a view of it, or of what it is itself a view of."""
+    seen = source._view
+    if seen is None:
+        return View(source, (step,), ())
+    return View(seen.root, (*seen.path, step), (*seen.between, weakref.ref(source)))
