@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from loomgrad import nn as nn
     from loomgrad.capture import TinyJit as TinyJit
     from loomgrad.capture import jit as jit
     from loomgrad.config import Context as Context
@@ -49,6 +50,7 @@ _HOME = {
     "dtypes": "loomgrad.dtype",
     "graph_rewrite": "loomgrad.ir.rewrite",
     "jit": "loomgrad.capture",
+    "nn": "loomgrad",
     "no_grad": "loomgrad.tensor",
 }
 
@@ -56,6 +58,8 @@ _HOME = {
 def __getattr__(name: str) -> object:
     if name not in _HOME:
         raise AttributeError(f"module 'loomgrad' has no attribute {name!r}")
+    if _HOME[name] == __name__:
+        return importlib.import_module(f"{__name__}.{name}")
     value = getattr(importlib.import_module(_HOME[name]), name)
     globals()[name] = value
     return value
