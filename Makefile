@@ -2,7 +2,7 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
-PACKAGES := loomgrad tests
+PACKAGES := loomgrad tests benchmarks
 
 .PHONY: demo test lint types suite format clean
 
