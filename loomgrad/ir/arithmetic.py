@@ -223,9 +223,9 @@ class Arithmetic(Operand):
 
     def trunc(self) -> Self:
         """x without its fraction."""
-        return self._make(Ops.TRUNC) if self.dtype.is_float else self
+        return self._make(Ops.TRUNC) if self.dtype.is_float else self._unchanged()
 
     def floor(self) -> Self:
         """The largest integer value that is at most x."""
         whole = self.trunc()
-        return (self < whole).where(whole - 1, whole) if self.dtype.is_float else self
+        return (self < whole).where(whole - 1, whole) if self.dtype.is_float else whole

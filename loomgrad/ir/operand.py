@@ -42,6 +42,10 @@ class Operand(ABC):
         """What a movement that moves nothing gives; a node is itself."""
         return self
 
+    def _unchanged(self) -> Self:
+        """What a function that changes nothing gives; a node is itself."""
+        return self
+
     @abstractmethod
     def _constant(self, value: Number) -> Self:
         """A weak constant."""
@@ -92,11 +96,11 @@ class Operand(ABC):
 
     def cast(self, dtype: DType) -> Self:
         """The same values as `dtype`: ints wrap, floats round, floats saturate into ints."""
-        return self if dtype is self.dtype else self._make(Ops.CAST, (), dtype)
+        return self._unchanged() if dtype is self.dtype else self._make(Ops.CAST, (), dtype)
 
     def bitcast(self, dtype: DType) -> Self:
         """The same bits as `dtype`."""
-        return self if dtype is self.dtype else self._make(Ops.BITCAST, (), dtype)
+        return self._unmoved() if dtype is self.dtype else self._make(Ops.BITCAST, (), dtype)
 
 
 def promoted(op: Op, first: V, second: V) -> tuple[V, V]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import weakref
 from abc import abstractmethod
 from contextvars import ContextVar
@@ -23,10 +24,15 @@ if TYPE_CHECKING:
     from loomgrad.dtype import DType
     from loomgrad.ir.shape import Shape
 
+# What `sys.getrefcount(view.root)` is for a root that only this view holds: one more than that.
+HELD_ONCE = 2
 # False inside `no_grad`.
 recording: ContextVar[bool] = ContextVar("recording", default=True)
 # The Tensors that require a gradient, by identity: `==` of Tensors is elementwise.
 leaves: weakref.WeakValueDictionary[int, Core] = weakref.WeakValueDictionary()
+# Views with a value in memory that still hold their root.
+settled_views: weakref.WeakValueDictionary[int, Core] = weakref.WeakValueDictionary()
+MOST_SETTLED_VIEWS = 256
 
 
 class Core(Vocabulary):
@@ -141,6 +147,15 @@ class Core(Vocabulary):
     def _unmoved(self) -> Self:
         return self._seen_through(Same())
 
+    def _unchanged(self) -> Self:
+        """Another Tensor of this value: whichever of the two is written, the other keeps it."""
+        return self._derived(self._node)
+
+    def _let_go(self) -> None:
+        """A view of what nobody else can see stands for itself, so that the root's graph need not stay."""
+        if self._view is not None and sys.getrefcount(self._view.root) == HELD_ONCE:
+            self._view = None
+
     def _seen_through(self, step: Step) -> Self:
         """A view: what is written into it, this tensor gets."""
         made = self._derived(step.apply(self._node))
@@ -174,6 +189,18 @@ class Core(Vocabulary):
         if (self._tracked or self._requires_grad) and not recording.get():
             return UOp(Ops.DETACH, (self.uop,))
         return self.uop
+
+
+def release_roots() -> None:
+    """Has computed views let go of roots that nobody else can see any more.
+
+    Views of roots that stay are looked at again each time, as long as they are not too many.
+    """
+    views = list(settled_views.values())
+    for view in views:
+        view._let_go()
+        if view._view is None or len(views) > MOST_SETTLED_VIEWS:
+            del settled_views[id(view)]
 
 
 def unique(uop: UOp) -> UOp:

@@ -76,7 +76,7 @@ class Elementwise(Casts):
     def abs(self) -> Self:
         """The size of each element; its gradient at 0 is 0."""
         if self.dtype.is_unsigned or self.dtype.is_bool:
-            return self
+            return self._unchanged()
         positive = (self < 0).where(-self, self)
         if not self.dtype.is_float:
             return positive
@@ -99,7 +99,7 @@ class Elementwise(Casts):
 
     def clip(self, low: Self | Number | None = None, high: Self | Number | None = None) -> Self:
         """Each element, but at least `low` and at most `high`."""
-        result = self
+        result = self._unchanged()
         if low is not None:
             result = result.maximum(low)
         return result if high is None else result.minimum(high)
@@ -108,7 +108,7 @@ class Elementwise(Casts):
 
     def ceil(self) -> Self:
         """The least integer value that is at least x."""
-        return -((-self).floor()) if self.dtype.is_float else self
+        return -((-self).floor()) if self.dtype.is_float else self._unchanged()
 
     # ---- powers
 
@@ -145,7 +145,7 @@ class Elementwise(Casts):
                 f"{self.dtype.name} to the power {exponent} is not an integer",
                 fix="cast the base first, e.g. x.float() ** -1",
             )
-        base = self.cast(dtypes.default_int) if self.dtype.is_bool else self
+        base = self.cast(dtypes.default_int) if self.dtype.is_bool else self._unchanged()
         if exponent > LARGEST_UNROLLED_POWER:
             return base._general_power(base._lift(exponent))
         result: Self | None = None

@@ -22,8 +22,8 @@ class Movement(Elementwise):
 
     @property
     def T(self) -> Self:
-        """The last two axes exchanged; of fewer axes, this tensor."""
-        return self.transpose() if self.ndim > 1 else self
+        """The last two axes exchanged; of fewer axes, all as it is."""
+        return self.transpose() if self.ndim > 1 else self._unmoved()
 
     def flatten(self, first: int = 0, last: int = -1) -> Self:
         """The axes from `first` to `last` as one."""
@@ -43,7 +43,7 @@ class Movement(Elementwise):
             return self.reshape(tuple(size for size in self.shape if size != 1))
         place = axis_argument(axis, self.shape)
         if self.shape[place] != 1:
-            return self
+            return self._unmoved()
         return self.reshape(self.shape[:place] + self.shape[place + 1 :])
 
     def broadcast_to(self, *sizes: int | Sequence[int]) -> Self:

@@ -15,7 +15,7 @@ from loomgrad.ir.args import ParamArg
 from loomgrad.ir.opcode import Ops
 from loomgrad.ir.uop import UOp
 from loomgrad.memory import Buffer, Device
-from loomgrad.tensor.core import unique
+from loomgrad.tensor.core import release_roots, settled_views, unique
 from loomgrad.tensor.creation import storage
 from loomgrad.tensor.data import Nested, nested
 from loomgrad.tensor.random import Random
@@ -36,13 +36,15 @@ class Values(Random):
 
     def realize(self, *more: Self) -> Self:
         """Compute this tensor and `more` together; the result is this tensor."""
-        for tensor in (self, *more):
+        asked = {id(tensor): tensor for tensor in (self, *more)}.values()
+        for tensor in asked:
             touch(tensor)
-        pending = [tensor for tensor in (self, *more) if realized_value(tensor.uop) is None]
+        pending = [tensor for tensor in asked if realized_value(tensor.uop) is None]
         if pending:
             results = realize([tensor.uop for tensor in pending])
             for tensor, result in zip(pending, results, strict=True):
                 tensor._settle(result)
+        release_roots()
         return self
 
     def _settle(self, result: UOp) -> None:
@@ -53,6 +55,8 @@ class Values(Random):
         # Equal values may have been given one storage; as leaves of gradients they stay apart.
         marked = self.uop.op is Ops.NOOP
         self.uop = self.uop.replace(src=(result,)) if marked else result
+        if self._view is not None:
+            settled_views[id(self)] = self
 
     def _hold_apart(self) -> UOp:
         """The value, computed, under a BUFFER of its own over the same memory; the tensor stands for that."""

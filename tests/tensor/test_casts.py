@@ -40,7 +40,7 @@ def test_named_casts() -> None:
     x = Tensor([1.7, -2.7])
     assert x.int().tolist() == [1, -2] and x.long().dtype is dtypes.int64
     assert x.bool().tolist() == [True, True] and x.half().dtype is dtypes.float16
-    assert x.double().dtype is dtypes.float64 and x.float() is x
+    assert x.double().dtype is dtypes.float64 and x.float().dtype is dtypes.float32
 
 
 def test_a_round_trip_through_a_narrow_float_rounds() -> None:

@@ -151,7 +151,7 @@ def test_names_of_movements() -> None:
     assert Tensor(1).flatten().shape == (1,)
     assert x.unsqueeze(-1).shape == (2, 3, 4, 1)
     assert x.unsqueeze(0).squeeze(0).shape == x.unsqueeze(1).squeeze().shape == (2, 3, 4)
-    assert x.squeeze(0) is x
+    assert x.squeeze(0).shape == x.shape
     assert x.T.shape == (2, 4, 3)
     assert x.transpose(0, 2).shape == (4, 3, 2)
     assert Tensor([1, 2]).T.shape == (2,)
