@@ -132,10 +132,11 @@ class RangeArg(Interned):
 
 @interned
 class StageArg(Interned):
-    """STAGE: where the value would be stored, and whether the scheduler may remove it."""
+    """STAGE: where the value would be stored, whether the scheduler may remove it, and whether a kernel ends here."""
 
     device: str
     removable: bool = True
+    ends_kernel: bool = False
 
 
 @interned

@@ -51,6 +51,8 @@ def _reads_of(stage: UOp) -> list[UOp]:
 def _fits(stage: UOp, read: UOp, reads: dict[UOp, list[UOp]]) -> bool:
     """Whether a STAGE uses another only element by element, under loops of the same extents."""
     own = stage.src[1:]
+    if read.arg.ends_kernel:
+        return False
     if not own or [extent_of(loop) for loop in own] != [extent_of(loop) for loop in read.src[1:]]:
         return False
     if any(index.src[1:] != own for index in reads[stage] if index.src[0] is read):

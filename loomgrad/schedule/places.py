@@ -13,31 +13,42 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from loomgrad.ir.args import AxisType, ReduceArg
+from loomgrad.ir.estimate import WEIGHT
 from loomgrad.ir.movement import ZERO, Indices, both, source_indices
 from loomgrad.ir.opcode import GroupOp, Ops
 from loomgrad.ir.shape import Shape
 from loomgrad.ir.uop import UOp
 
 Ranges = tuple[UOp, ...]
+LONGEST_CHAIN = 400.0  # of operations in one kernel, in additions; longer chains are cut
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What a consumer wants: the element at `indices`, where `gate` holds, inside of the loops `scope`."""
+    """What a consumer wants: the element at `indices`, where `gate` holds, inside of the loops `scope`.
+
+    `work` is that of the longest chain of operations from here to where the consumer's value is stored.
+    """
 
     indices: Indices
     gate: UOp | None
     scope: Ranges
+    work: float = 0.0
 
 
 @dataclass(slots=True)
 class Place:
-    """Where a node is computed: its element at `indices`, inside of `scope`; `ranges` are its own if staged."""
+    """Where a node is computed: its element at `indices`, inside of `scope`; `ranges` are its own if staged.
+
+    `forced`: the value must be stored, since a kernel without an end would be compiled without an end.
+    """
 
     indices: Indices
     gate: UOp | None
     scope: Ranges
     ranges: Ranges | None = None
+    work: float = 0.0
+    forced: bool = False
 
 
 @dataclass(slots=True)
@@ -115,39 +126,43 @@ def _demands_of_sources(
 
 def _moved(node: UOp, demand: Demand) -> Demand:
     indices, gate = source_indices(node, demand.indices)
-    return Demand(indices, both(demand.gate, gate), demand.scope)
+    return Demand(indices, both(demand.gate, gate), demand.scope, demand.work)
 
 
 def _place(node: UOp, demands: list[Demand], is_root: bool, places: Places) -> Place:
     if is_root:
         first = demands[0]
         return Place(first.indices, None, first.scope, loops_of(first.indices))
-    if node not in places.opaque and node.op is not Ops.CONTIGUOUS:
+    work = max((d.work for d in demands), default=0.0) + WEIGHT.get(node.op, 1.0)
+    too_long = work > LONGEST_CHAIN
+    if node not in places.opaque and node.op is not Ops.CONTIGUOUS and not too_long:
         first = demands[0]
         agree = all(d.indices == first.indices and d.gate is first.gate for d in demands)
         scope = min((d.scope for d in demands), key=len)
         used = frozenset[UOp]().union(*(index.ranges for index in first.indices))
         nested = node.op is Ops.REDUCE and any(r.arg.kind is AxisType.REDUCE for r in scope)
         if agree and used.issuperset(scope) and not nested:
-            return Place(first.indices, first.gate, scope)
+            return Place(first.indices, first.gate, scope, None, work)
     indices = places.fresh(node.shape)
-    return Place(indices, None, loops_of(indices), loops_of(indices))
+    return Place(indices, None, loops_of(indices), loops_of(indices), forced=too_long)
 
 
 def _wishes(node: UOp, place: Place, places: Places) -> list[tuple[UOp, Demand | None]]:
     """What a node at its place demands of each source; None: the source as a whole, by data index."""
     if node.op in GroupOp.Movement:
-        return [(node.src[0], _moved(node, Demand(place.indices, place.gate, place.scope)))]
+        return [
+            (node.src[0], _moved(node, Demand(place.indices, place.gate, place.scope, place.work)))
+        ]
     if node.op is Ops.REDUCE:
         assert isinstance(node.arg, ReduceArg)
         inner = places.fresh(node.src[0].shape[: node.arg.count], AxisType.REDUCE)
         places.reduced[node] = loops_of(inner)
         scope = place.scope + loops_of(inner)
-        return [(node.src[0], Demand(inner + place.indices, place.gate, scope))]
+        return [(node.src[0], Demand(inner + place.indices, place.gate, scope, place.work))]
     if node.op is Ops.INDEX:
         return _gather_wishes(node, place)
     return [
-        (source, Demand(_aligned(place.indices, source.shape), place.gate, place.scope))
+        (source, Demand(_aligned(place.indices, source.shape), place.gate, place.scope, place.work))
         for source in node.src
     ]
 
@@ -164,5 +179,5 @@ def _gather_wishes(node: UOp, place: Place) -> list[tuple[UOp, Demand | None]]:
     for index in node.src[1:]:
         own = place.indices[start : start + len(index.shape)]
         start += len(index.shape)
-        wishes.append((index, Demand(own, place.gate, place.scope)))
+        wishes.append((index, Demand(own, place.gate, place.scope, place.work)))
     return wishes

@@ -34,8 +34,8 @@ def rangeify(sink: UOp, target: Target) -> UOp:
         builder = _Builder(places, values, stages)
         value = values[node] = builder.value_of(node)
         if place.ranges is not None:
-            removable = node not in roots and node.op is not Ops.CONTIGUOUS
-            arg = StageArg(sink.tag, removable)
+            removable = not (node in roots or node.op is Ops.CONTIGUOUS or place.forced)
+            arg = StageArg(sink.tag, removable, place.forced)
             stages[node] = UOp(Ops.STAGE, (value, *place.ranges), arg, tag=node)
     return simplify(UOp.sink(*(stages[root] for root in sink.src)))
 
