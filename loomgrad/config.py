@@ -123,7 +123,7 @@ def setting(
 # fmt: off
 # ruff: noqa: E501
 #                 name       default  accepts           meaning
-DEBUG   = setting("DEBUG",   0,       number(0, 7),     "Print each kernel that runs: 1 its name, 2 time and rates, 3 graph, 4 source.")
+DEBUG   = setting("DEBUG",   0,       number(0, 7),     "Print what runs: 1 a line per realize, 2 a line per kernel, 3 its actions, 4 its source, 5 its assembly.")
 CHECK   = setting("CHECK",   False,   switch,           "Run each kernel in the reference evaluator too and compare.")
 VERIFY  = setting("VERIFY",  False,   switch,           "Check the graph after each pass against the grammar of its level.")
 NOOPT   = setting("NOOPT",   False,   switch,           "Compile each kernel as plain loops, without vectors, tiles and threads.")

@@ -19,6 +19,10 @@ class Program(Protocol):
         """Runs on the buffers at `addresses`; a kernel with a THREAD loop on `tasks` pieces, on all workers."""
         ...
 
+    def assembly(self) -> str:
+        """What the machine runs, as text."""
+        ...
+
 
 class CompilingDevice(DeviceBackend, Protocol):
     """A device that turns a linear program into machine code."""

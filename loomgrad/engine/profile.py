@@ -14,34 +14,44 @@ state.owns("sources printed", _seen.clear)
 
 
 def report_run(
-    values: list[UOp], kernels: list[CompiledKernel], scheduling: float, running: float
+    values: list[UOp],
+    kernels: list[CompiledKernel],
+    scheduling: float,
+    compiling: float,
+    running: float,
 ) -> None:
-    """One line for all kernels of a realize."""
+    """One line for all kernels of a realize, after theirs."""
     shapes = ", ".join(str(value.shape) for value in values[:4]) + (
         ", ..." if len(values) > 4 else ""
     )
-    print(
-        f"realize {len(values)} {'value' if len(values) == 1 else 'values'} {shapes}: "
-        f"{len(kernels)} kernels, scheduled in {scheduling * 1e3:.2f} ms, ran in {running * 1e3:.2f} ms",
-        file=sys.stderr,
+    _print(
+        f"realize {_counted(len(values), 'value')} {shapes}: {_counted(len(kernels), 'kernel')}, "
+        f"scheduled in {scheduling * 1e3:.2f} ms, compiled in {compiling * 1e3:.2f} ms, ran in {running * 1e3:.2f} ms"
     )
 
 
 def report_kernel(kernel: CompiledKernel, seconds: float) -> None:
     """One line for a kernel: name with its axes, time, GFLOP/s and GB/s."""
     cost = kernel.cost
-    print(
-        f"  {kernel.name:<40} {seconds * 1e6:10.1f} us  {cost.operations / seconds * 1e-9:8.2f} GFLOP/s  "
-        f"{cost.moved / seconds * 1e-9:8.2f} GB/s",
-        file=sys.stderr,
+    _print(
+        f"  {kernel.name:<36} {seconds * 1e6:10.1f} us {cost.operations / seconds * 1e-9:9.3f} GFLOP/s "
+        f"{cost.moved / seconds * 1e-9:9.3f} GB/s"
     )
-    if kernel.program.source in _seen:
+    if DEBUG.value < 3 or kernel.program.source in _seen:
         return
-    if DEBUG.value >= 3:
-        _seen.add(kernel.program.source)
-        print(
-            f"    actions: {' '.join(kernel.actions) or 'none'}; compiled in {kernel.seconds * 1e3:.1f} ms",
-            file=sys.stderr,
-        )
+    _seen.add(kernel.program.source)
+    _print(
+        f"    actions: {' '.join(kernel.actions) or 'none'}; compiled in {kernel.seconds * 1e3:.1f} ms"
+    )
     if DEBUG.value >= 4:
-        print(kernel.program.source, file=sys.stderr)
+        _print(kernel.program.source)
+    if DEBUG.value >= 5:
+        _print(kernel.program.assembly())
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _print(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

@@ -56,10 +56,11 @@ def _compute(values: list[UOp]) -> None:
     start = perf_counter()
     graph = parametrise(values, state.realized_value, Device.DEFAULT)
     schedule = schedule_of(graph.sink, len(graph.buffers))
+    scheduled = perf_counter()
     kernels = [compile_kernel(call.kernel, schedule.device) for call in schedule.calls]
+    compiled = perf_counter()
     made = [_bound(buffer, schedule.device) for buffer in schedule.made]
     nodes = [*graph.buffers, *made]
-    scheduled = perf_counter()
     run_kernels(schedule.calls, kernels, [node.arg.buffer for node in nodes])
     recording = active.get()
     if recording is not None:
@@ -68,7 +69,8 @@ def _compute(values: list[UOp]) -> None:
         state.record(value, nodes[number].reshape(value.shape))
     _record_kept(schedule, graph, nodes)
     if DEBUG:
-        profile.report_run(values, kernels, scheduled - start, perf_counter() - scheduled)
+        seconds = (scheduled - start, compiled - scheduled, perf_counter() - compiled)
+        profile.report_run(values, kernels, *seconds)
 
 
 def _record_kept(schedule: Schedule, graph: Parametrised, nodes: list[UOp]) -> None:

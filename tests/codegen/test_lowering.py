@@ -45,6 +45,11 @@ def test_a_transposed_operand_gets_lanes_along_the_reduction() -> None:
     assert kinds == [Upcast, Upcast, Unroll, Thread]
 
 
+def test_a_transposition_gets_a_tile() -> None:
+    (kernel,) = kernels_of(Inputs()(64, 128).permute(1, 0) * 2)
+    assert choose_actions(kernel.src[0], TARGET)[:2] == [Upcast((0,), 8), Upcast((1,), 8)]
+
+
 def test_a_sum_has_several_accumulators() -> None:
     (kernel,) = kernels_of(Inputs()(1 << 16).sum())
     assert choose_actions(kernel.src[0], TARGET) == [Unroll((0,), 32)]

@@ -86,7 +86,27 @@ def _lanes(shape: Shape, target: Target) -> list[Action]:
     )
     if not _contiguous(shape.stores, loop) and not _contiguous(shape.loads, loop):
         return []
-    return [Upcast(loop.arg.axis, _lane_count(extent_of(loop), shape.width, ELEMENTWISE_VECTORS))]
+    lanes = _lane_count(extent_of(loop), shape.width, ELEMENTWISE_VECTORS)
+    across = _crossing_loop(shape, loop)
+    if across is None:
+        return [Upcast(loop.arg.axis, lanes)]
+    square = _lane_count(extent_of(loop), shape.width, 1)
+    rows = _row_count(extent_of(across), shape.width)
+    return [Upcast(across.arg.axis, rows), Upcast(loop.arg.axis, square)]
+
+
+def _crossing_loop(shape: Shape, loop: UOp) -> UOp | None:
+    """Another loop in which loads are contiguous that stride along the lanes: a transposition.
+
+    A tile of both uses each cache line whole while it is there.
+    """
+    strided = [load for load in shape.loads if load.stride(loop) not in (0, 1, None)]
+    loops = [
+        other
+        for other in shape.outputs
+        if other is not loop and any(load.stride(other) == 1 for load in strided)
+    ]
+    return max(loops, key=extent_of, default=None)
 
 
 def _lane_count(extent: int, width: int, vectors: int) -> int:
