@@ -1,4 +1,4 @@
-"""Data that ships with the package, as NumPy arrays.
+"""Data as NumPy arrays: what ships with the package, and files of data sets.
 
 `data/DIGITS.md` says where the digits come from and under which licence.
 """
@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from loomgrad.errors import DataError
+from loomgrad.nn.idx import idx as idx
+from loomgrad.nn.idx import mnist as mnist
 
 if TYPE_CHECKING:
     import numpy

@@ -12,6 +12,7 @@ from loomgrad.ir.uop import UOp
 from loomgrad.rules.differentiate import gradients
 from loomgrad.tensor.assignment import Assignment
 from loomgrad.tensor.core import leaves, recording
+from loomgrad.tensor.pending import await_step
 
 
 class no_grad(ContextDecorator):
@@ -39,6 +40,8 @@ class Autograd(Assignment):
     def backward(self, gradient: Self | None = None) -> Self:
         """Add to `grad` of every tensor below that requires a gradient.  The result is this tensor.
 
+        The step of an optimizer that follows computes this tensor as well.
+
         **Raises** GradientError if none does, or if this is not a scalar and no `gradient` says how its elements
         count.
         """
@@ -56,6 +59,7 @@ class Autograd(Assignment):
         for leaf in reached:
             new = type(self)._of(found[leaf], leaf.device)
             leaf.grad = new if leaf.grad is None else leaf.grad.detach() + new
+        await_step(self)
         return self
 
     def gradient(self, *targets: Self, gradient: Self | None = None) -> list[Self]:
