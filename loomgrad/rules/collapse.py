@@ -22,7 +22,7 @@ from loomgrad.ir.simplify import simplify
 from loomgrad.ir.substitute import substitute_ranges
 from loomgrad.ir.uop import UOp
 from loomgrad.rules.gates import clauses_of, conjunction
-from loomgrad.rules.solve import Span, solved_for, span_of
+from loomgrad.rules.solve import Solution, Span, solved_for, span_of
 
 LOOPS = UPat(Ops.REDUCE, arg={"count": 0}, name="reduce")
 _LARGEST_POWER = 64
@@ -77,22 +77,27 @@ def _power(value: UOp, exponent: int) -> UOp:
 def pick_element(reduce: UOp) -> UOp | None:
     """Before: the sum over r of where(r == i, f(r), 0).   After: where(0 <= i < extent, f(i), 0).
 
-    Because: all other terms are 0, and adding 0 changes nothing.  f gets i gated by the condition.
+    Because: all other terms are 0, and adding 0 changes nothing.  f gets i gated by the condition.  For k * r == i
+    the place is i // k, where k divides i.
     """
     for loop in filter(_is_loop, reduce.src[1:]):
         masked = _masked(reduce.src[0], reduce.arg.op)
         for clause in () if masked is None else masked.clauses:
-            place = solved_for(clause, loop)
-            if masked is not None and place is not None:
+            solution = solved_for(clause, loop)
+            if masked is not None and solution is not None:
                 others = [other for other in masked.clauses if other is not clause]
                 return _without(
-                    reduce, loop, _picked(masked.value, others, loop, place, reduce.arg.op)
+                    reduce, loop, _picked(masked.value, others, loop, solution, reduce.arg.op)
                 )
     return None
 
 
-def _picked(value: UOp, others: list[UOp], loop: UOp, place: UOp, op: Op) -> UOp:
-    inside = conjunction([~(place < 0), place < extent_of(loop)])
+def _picked(value: UOp, others: list[UOp], loop: UOp, solution: Solution, op: Op) -> UOp:
+    place = solution.place
+    limits = [~(place < 0), place < extent_of(loop)]
+    if solution.condition is not None:
+        limits.append(solution.condition)
+    inside = conjunction(limits)
     gated = UOp(Ops.WHERE, (inside, place, UOp.const(Invalid)))
     holds = conjunction([inside, *(substitute_ranges(other, {loop: place}) for other in others)])
     neutral = value.const_like(identity_element(op, value.dtype))

@@ -20,12 +20,23 @@ class Span:
     high: UOp | None = None
 
 
-def solved_for(clause: UOp, loop: UOp) -> UOp | None:
-    """The one value of `loop` for which an equality holds, or None if it is not of that kind."""
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """The one value of a loop variable for which an equality holds, if `condition` does; None: there always is."""
+
+    place: UOp
+    condition: UOp | None = None
+
+
+def solved_for(clause: UOp, loop: UOp) -> Solution | None:
+    """The value of `loop` for which an equality holds, or None if it is not of that kind."""
     if clause.op is not Ops.CMPEQ or (parts := _about_zero(clause, loop)) is None:
         return None
     factor, rest = parts
-    return rest.scaled(-factor).build() if factor in (1, -1) else None
+    if factor in (1, -1):
+        return Solution(rest.scaled(-factor).build())
+    distance, step = (rest.scaled(-1 if factor > 0 else 1).build(), abs(factor))
+    return Solution(distance // step, (distance % step).eq(0))
 
 
 def span_of(clause: UOp, loop: UOp) -> Span | None:

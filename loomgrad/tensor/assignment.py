@@ -23,11 +23,11 @@ from loomgrad.ir.shape import Shape, broadcast
 from loomgrad.ir.uop import UOp
 from loomgrad.tensor.core import Core, is_storage, recording, unique
 from loomgrad.tensor.data import flattened, is_numpy
+from loomgrad.tensor.reading import Reading
 from loomgrad.tensor.selection import Mask, Selection, selection
-from loomgrad.tensor.values import Values
 
 
-class Assignment(Values):
+class Assignment(Reading):
     """Writing into Tensors and their views."""
 
     __slots__ = ()
@@ -90,7 +90,7 @@ class Assignment(Values):
         if isinstance(value, (bool, int, float)):
             _check_number(value, self.dtype)
             return type(self).in_memory(value, self.dtype, self.device)
-        if not isinstance(value, Values) and not is_numpy(value):
+        if not isinstance(value, Reading) and not is_numpy(value):
             for number in flattened(value)[0]:
                 _check_number(number, self.dtype)
             return type(self)(value, dtype=self.dtype, device=self.device)

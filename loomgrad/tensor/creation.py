@@ -26,7 +26,7 @@ from loomgrad.ir.uop import UOp
 from loomgrad.memory import Buffer, Device
 from loomgrad.tensor.core import unique
 from loomgrad.tensor.data import flattened, inferred_dtype, is_numpy, packed
-from loomgrad.tensor.functional import Functional
+from loomgrad.tensor.normalise import Normalise
 
 if TYPE_CHECKING:
     from numpy import generic
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 Sizes = int | Sequence[int]
 
 
-class Creation(Functional):
+class Creation(Normalise):
     """A Tensor's dtype is float32 for floats, int32 for ints, bool for bools, and what NumPy says for arrays."""
 
     __slots__ = ()

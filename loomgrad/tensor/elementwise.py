@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Self
 
 from loomgrad.dtype import Number, dtypes, least_upper_dtype
@@ -15,7 +14,7 @@ LARGEST_UNROLLED_POWER = 64
 
 
 class Elementwise(Casts):
-    """Comparisons for equality, powers, activations."""
+    """Comparisons for equality, powers."""
 
     __slots__ = ()
 
@@ -169,34 +168,3 @@ class Elementwise(Casts):
 
     def __rpow__(self, base: Number) -> Self:
         return self.pow(base, reverse=True)
-
-    # ---- activations
-
-    def relu(self) -> Self:
-        """max(x, 0); its gradient at 0 is 0."""
-        return self.maximum(0)
-
-    def sigmoid(self) -> Self:
-        """1 / (1 + e**-x), without overflow on either side."""
-        x = self if self.dtype.is_float else self.cast(dtypes.default_float)
-        negative = x < 0
-        decay = negative.where(x, -x).exp()
-        inverse = (decay + 1).reciprocal()
-        return negative.where(decay * inverse, inverse)
-
-    def silu(self) -> Self:
-        """x * sigmoid(x)."""
-        return self * self.sigmoid()
-
-    def gelu(self) -> Self:
-        """x times the normal distribution function of x, by its tanh approximation."""
-        inner = (self + self * self * self * 0.044715) * math.sqrt(2 / math.pi)
-        return self * 0.5 * (inner.tanh() + 1)
-
-    def leaky_relu(self, slope: float = 0.01) -> Self:
-        """x above 0, slope * x below."""
-        return (self < 0).where(self * slope, self)
-
-    def softplus(self) -> Self:
-        """log(1 + e**x), without overflow."""
-        return self.maximum(0) + ((self < 0).where(self, -self).exp() + 1).log()

@@ -5,25 +5,21 @@ from __future__ import annotations
 import math
 from typing import Literal, Self, TypeVar
 
-from loomgrad.dtype import dtypes
 from loomgrad.errors import DTypeError, LoomError, ShapeError
 from loomgrad.ir.arguments import axis_argument
 from loomgrad.ir.opcode import Ops
 from loomgrad.ir.shape import Shape
-from loomgrad.tensor.linalg import Linalg
+from loomgrad.tensor.pooling import Pooling
 from loomgrad.tensor.reduce import Axes
 
 How = Literal["mean", "sum", "none"]
 F = TypeVar("F", bound="Functional")
 
 
-class Functional(Linalg):
+class Functional(Pooling):
     """Functions of neural networks."""
 
     __slots__ = ()
-
-    def _as_float(self) -> Self:
-        return self if self.dtype.is_float else self.cast(dtypes.default_float)
 
     def _greatest(self, axis: Axes) -> Self:
         """The maximum along an axis, a constant to gradients."""

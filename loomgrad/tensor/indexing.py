@@ -7,15 +7,15 @@ from operator import index as as_int
 from types import EllipsisType
 from typing import Self, SupportsIndex
 
-from loomgrad.errors import DTypeError, IndexingError, UnsupportedError
+from loomgrad.errors import IndexingError
 from loomgrad.ir.opcode import Ops
-from loomgrad.tensor.movement import Movement
+from loomgrad.tensor.gathering import Gathering
 from loomgrad.tensor.views import EveryNth
 
 Selector = int | slice | EllipsisType | None
 
 
-class Indexing(Movement):
+class Indexing(Gathering):
     """Selection of elements."""
 
     __slots__ = ()
@@ -37,10 +37,6 @@ class Indexing(Movement):
                 axis += 1
             elif isinstance(selector, SupportsIndex):
                 result = result._pick(axis, as_int(selector))
-        if len(gathered) > 1:
-            raise UnsupportedError(
-                "one tensor of indices at a time", fix="index one axis after the other"
-            )
         for place, indices in gathered:
             result = result._gather(place, indices)
         return result
@@ -99,12 +95,7 @@ class Indexing(Movement):
 
         What is out of range selects 0.
         """
-        if not indices.dtype.is_int:
-            raise DTypeError(
-                f"a tensor index must have an integer dtype, not {indices.dtype.name}",
-                fix="use x.where or a sum for masks; cast indices, e.g. i.int()",
-            )
-        wrapped = (indices < 0).where(indices + self.shape[axis], indices)
+        wrapped = indices._wrapped(self.shape[axis])
         order = (axis, *(a for a in range(self.ndim) if a != axis))
         front = self.permute(order)
         taken = front._make(Ops.INDEX, (wrapped,))  # type: ignore[arg-type]

@@ -8,10 +8,10 @@ from loomgrad.dtype import DType, least_upper_dtype, sum_dtype
 from loomgrad.errors import ShapeError
 from loomgrad.ir.opcode import Ops
 from loomgrad.ir.shape import broadcast
-from loomgrad.tensor.reduce import Reduction
+from loomgrad.tensor.running import Running
 
 
-class Linalg(Reduction):
+class Linalg(Running):
     """Matrix products are a multiplication and a sum; the compiler finds the tiles."""
 
     __slots__ = ()

@@ -8,10 +8,10 @@ from typing import Self
 from loomgrad.errors import ShapeError
 from loomgrad.ir.arguments import axis_argument
 from loomgrad.ir.shape import Shape, broadcast
-from loomgrad.tensor.elementwise import Elementwise
+from loomgrad.tensor.activations import Activations
 
 
-class Movement(Elementwise):
+class Movement(Activations):
     """Views: the same elements, seen through other shapes.  Nothing is copied."""
 
     __slots__ = ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ContextDecorator
-from typing import ClassVar, Self
+from typing import Self
 
 from loomgrad.tensor.autograd import Autograd
 
@@ -19,7 +19,6 @@ class Tensor(Autograd):
     """
 
     __slots__ = ()
-    training: ClassVar[bool] = False
 
     class train(ContextDecorator):
         """Inside, `Tensor.training` is true: `with Tensor.train():`."""

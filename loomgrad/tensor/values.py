@@ -18,7 +18,7 @@ from loomgrad.memory import Buffer, Device
 from loomgrad.tensor.core import release_roots, settled_views, unique
 from loomgrad.tensor.creation import storage
 from loomgrad.tensor.data import Nested, nested
-from loomgrad.tensor.random import Random
+from loomgrad.tensor.networks import Networks
 
 if TYPE_CHECKING:
     from typing import Any
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 PRINTED_ELEMENTS = 32
 
 
-class Values(Random):
+class Values(Networks):
     """What makes the machine compute."""
 
     __slots__ = ()

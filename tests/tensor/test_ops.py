@@ -43,6 +43,12 @@ def small(rng: np.random.Generator, dtype: DType, count: int) -> Array:
     return rng.uniform(-3, 3, count).astype(numpy_dtype(dtype))
 
 
+def spread(rng: np.random.Generator, dtype: DType, count: int) -> Array:
+    """Numbers at both sides of the kinks at -3, 0, 3 and 6, and not near 0."""
+    found = small(rng, dtype, count) * 3
+    return np.where(np.abs(found) < 1, found + 2, found).astype(numpy_dtype(dtype))
+
+
 def positive(rng: np.random.Generator, dtype: DType, count: int) -> Array:
     return np.abs(small(rng, dtype, count)) + np.ones(count, numpy_dtype(dtype))
 
@@ -84,6 +90,10 @@ def index(dtype: DType) -> DType:
 
 def sigmoid(x: Array) -> Array:
     return np.asarray(1 / (1 + np.exp(-x)))
+
+
+def softplus(x: Array) -> Array:
+    return np.asarray(np.logaddexp(x, 0))
 
 
 def softmax(x: Array) -> Array:
@@ -149,8 +159,20 @@ OP_TESTS = (
     OpTest(Tensor.sigmoid,       sigmoid,                  1, FLOATS,        small,     same,              4,    True),
     OpTest(Tensor.silu,          lambda x: x * sigmoid(x), 1, FLOATS,        small,     same,              6,    True),
     OpTest(Tensor.gelu,          lambda x: x / 2 * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))), 1, FLOATS, small, same, 2000, True),
-    OpTest(Tensor.softplus,      lambda x: np.log1p(np.exp(x)), 1, FLOATS,   small,     same,              8,    True),
+    OpTest(Tensor.softplus,      softplus,                 1, FLOATS,        small,     same,              4,    True),
     OpTest(Tensor.leaky_relu,    lambda x: np.where(x < 0, x * x.dtype.type(0.01), x), 1, FLOATS, small, same, 1, True),
+    OpTest(Tensor.relu6,         lambda x: np.clip(x, 0, 6), 1, FLOATS + INTS, spread,  same,              0,    True),
+    OpTest(Tensor.hardtanh,      lambda x: np.clip(x, -1, 1), 1, FLOATS,     small,     same,              0,    True),
+    OpTest(Tensor.hardsigmoid,   lambda x: np.clip(x + 3, 0, 6) / 6, 1, FLOATS, spread, same,              2,    True),
+    OpTest(Tensor.hardswish,     lambda x: x * np.clip(x + 3, 0, 6) / 6, 1, FLOATS, spread, same,          4,    True),
+    OpTest(Tensor.logsigmoid,    lambda x: -softplus(-x),  1, FLOATS,        small,     same,              4,    True),
+    OpTest(Tensor.quick_gelu,    lambda x: x * sigmoid(1.702 * x), 1, FLOATS, small,    same,              16,   True),
+    OpTest(Tensor.elu,           lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0))), 1, FLOATS, small, same, 4, True),
+    OpTest(Tensor.celu,          lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0))), 1, FLOATS, small, same, 4, True),
+    OpTest(Tensor.selu,          lambda x: 1.0507009873554805 * np.where(x > 0, x, 1.6732632423543772 * np.expm1(np.minimum(x, 0))), 1, FLOATS, small, same, 8, True),
+    OpTest(Tensor.mish,          lambda x: x * np.tanh(softplus(x)), 1, FLOATS, small,  same,              8,    True),
+    OpTest(Tensor.softsign,      lambda x: x / (1 + np.abs(x)), 1, FLOATS,   small,     same,              2,    True),
+    OpTest(Tensor.tanhshrink,    lambda x: x - np.tanh(x), 1, FLOATS,        spread,    same,              16,   True),
     OpTest(lambda x: x.clip(-1, 2), lambda x: np.clip(x, -1, 2), 1, FLOATS + SIGNED, small, same,         0,    True,  name="clip"),
 
     OpTest(operator.add,         np.add,                   2, NUMBERS + BOOL, small,    same,              0,    True),
@@ -266,7 +288,9 @@ DIFFERENT = (
     "pow",
     "silu",
     "gelu",
-    "softplus",
+    "quick_gelu",
+    "mish",
+    "softsign",
     "softmax",
     "log_softmax",
     "logsumexp",
@@ -305,6 +329,8 @@ SMOOTH = (
     "tanh",
     "sigmoid",
     "silu",
+    "softplus",
+    "mish",
     "softmax",
 )
 
