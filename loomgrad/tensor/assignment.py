@@ -7,6 +7,8 @@ value (`views.py`).  All writes end in `_write`.
 
 from __future__ import annotations
 
+import weakref
+from dataclasses import replace
 from typing import Self
 
 from loomgrad.dtype import DType, Number, can_cast_lossless, holds
@@ -125,7 +127,6 @@ class Assignment(Reading):
         if view is not None and view.is_broadcast and self.numel():
             raise BroadcastWriteError(
                 f"this view of shape {self.shape} shows elements at several places",
-                source=view.root.shape,
                 fix="write to the tensor that was expanded, or to a copy: x.contiguous()",
             )
         reached: list[Core | None] = [self]
@@ -162,6 +163,7 @@ class Assignment(Reading):
                 new = step.undo(new, value)
                 if holder is not None:
                     _rebind(holder, new, history and not view.is_detached)
+            self._view = replace(view, seen=weakref.ref(root.uop))
         _rebind(self, written, tracked)
 
     def _present(self) -> Self:
@@ -206,7 +208,7 @@ class Assignment(Reading):
     def __ipow__(self, other: Self | Number) -> Self:
         return self._in_place(self**other)
 
-    def __imatmul__(self, other: Self) -> Self:
+    def __imatmul__(self, other: Self | Number) -> Self:
         return self._in_place(self @ other)
 
     def __iand__(self, other: Self | Number) -> Self:
@@ -244,11 +246,11 @@ def _without_leading(sizes: Shape, rank: int) -> Shape:
 
 
 def _is_written(value: Core, view: Core) -> bool:
-    """Whether a value is the same view, and in step with its root: what `x[key] += 1` assigns in the end."""
+    """Whether a value is this view and shows what its root holds: what `x[key] += 1` assigns in the end."""
     one, other = value._view, view._view
     if one is None or other is None:
         return value is view
-    return one.root is other.root and one.path == other.path and value.uop is view.uop
+    return one.root is other.root and one.path == other.path and one.seen() is one.root.uop
 
 
 def _check_number(value: Number, dtype: DType) -> None:

@@ -6,6 +6,7 @@ import sys
 import weakref
 from abc import abstractmethod
 from contextvars import ContextVar
+from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
 from loomgrad.engine.recording import touch
@@ -151,10 +152,18 @@ class Core(Vocabulary):
         """Another Tensor of this value: whichever of the two is written, the other keeps it."""
         return self._derived(self._node)
 
-    def _let_go(self) -> None:
-        """A view of what nobody else can see stands for itself, so that the root's graph need not stay."""
-        if self._view is not None and sys.getrefcount(self._view.root) == HELD_ONCE:
-            self._view = None
+    def _let_go(self) -> bool:
+        """A view of what nobody else can see stands for itself, so that the root's graph need not stay.
+
+        What shows an element at several places stays such a view, of nothing: it must not be written.
+        """
+        view = self._view
+        if view is not None and sys.getrefcount(view.root) != HELD_ONCE:
+            return False
+        if view is not None:
+            nothing = type(self)._of(UOp.const(0), None)
+            self._view = replace(view, root=nothing, between=()) if view.is_broadcast else None
+        return True
 
     def _seen_through(self, step: Step) -> Self:
         """A view: what is written into it, this tensor gets."""
@@ -198,8 +207,7 @@ def release_roots() -> None:
     """
     views = list(settled_views.values())
     for view in views:
-        view._let_go()
-        if view._view is None or len(views) > MOST_SETTLED_VIEWS:
+        if view._let_go() or len(views) > MOST_SETTLED_VIEWS:
             del settled_views[id(view)]
 
 

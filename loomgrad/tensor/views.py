@@ -133,12 +133,14 @@ class View:
     """What a Tensor is a view of: `root`, which is no view, and the steps from there.
 
     `between` are the Tensors after each step but the last.  They are only watched: one that is gone cannot show
-    what was written.  The root is held, as its other views must see each other's writes.
+    what was written.  The root is held, as its other views must see each other's writes.  `seen` is the value of
+    the root that the view shows.
     """
 
     root: Core
     path: tuple[Step, ...]
     between: tuple[weakref.ref[Core], ...]
+    seen: weakref.ref[UOp]
 
     @property
     def is_broadcast(self) -> bool:
@@ -155,5 +157,6 @@ def view_of(source: Core, step: Step) -> View:
     """What is made from a Tensor by one step: a view of it, or of what it is itself a view of."""
     seen = source._view
     if seen is None:
-        return View(source, (step,), ())
-    return View(seen.root, (*seen.path, step), (*seen.between, weakref.ref(source)))
+        return View(source, (step,), (), weakref.ref(source.uop))
+    between = (*seen.between, weakref.ref(source))
+    return View(seen.root, (*seen.path, step), between, seen.seen)
