@@ -52,6 +52,9 @@ def combine(op: Op, first: UOp, second: UOp) -> UOp:
 
 def _accumulator(reduce: UOp, number: int) -> UOp:
     value, loops = reduce.src[0], reduce.src[1:]
+    order = value.axes if value.op is Ops.PERMUTE else None
+    if order is not None:  # lanes are put in the order of folding after the loop, not in it
+        value = value.src[0]
     shape = value.shape
     register = UOp(
         Ops.BUFFER,
@@ -64,6 +67,8 @@ def _accumulator(reduce: UOp, number: int) -> UOp:
     before = UOp(Ops.LOAD, (register.after(start, *loops),))
     update = register.store(combine(reduce.arg.op, before, value)).end(*loops)
     result = UOp(Ops.LOAD, (register.after(update),))
+    if order is not None:
+        result = result.permute(order)
     if reduce.arg.count == 0:
         return result
     return UOp(Ops.REDUCE, (result,), ReduceArg(reduce.arg.op, reduce.arg.count))

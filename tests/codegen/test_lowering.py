@@ -45,6 +45,31 @@ def test_a_transposed_operand_gets_lanes_along_the_reduction() -> None:
     assert kinds == [Upcast, Upcast, Unroll, Thread]
 
 
+def test_lanes_of_two_reductions_and_the_output_do_not_multiply() -> None:
+    x = Inputs()(64, 1024)
+    shifted = x - x.max(1, keepdim=True)
+    (kernel,) = kernels_of(shifted)
+    linear = run_passes(KERNEL_PASSES, kernel, TARGET)
+    assert {n.shape for n in linear.src if n.op is Ops.LOAD} == {(32,), (16,)}
+
+
+def test_vectors_lie_along_a_contiguous_reduction() -> None:
+    new = Inputs()
+    (kernel,) = kernels_of(matmul(new(64, 512), new(64, 512).permute(1, 0)))
+    linear = run_passes(KERNEL_PASSES, kernel, TARGET)
+    register = next(n for n in linear.src if n.op is Ops.BUFFER)
+    assert register.shape == (4, 4, 8)
+
+
+def test_a_strided_convolution_uses_its_loads_for_several_rows() -> None:
+    new = Inputs()
+    x, w = new(3, 64), new(16, 3, 7)
+    strided = x.reshape(3, 32, 2).shrink((None, None, (0, 1))).reshape(1, 3, 32)
+    (kernel,) = kernels_of((strided * w.shrink((None, None, (0, 1)))).sum(1))
+    kinds = [type(action) for action in choose_actions(kernel.src[0], TARGET)]
+    assert kinds.count(Upcast) == 2 and Unroll not in kinds
+
+
 def test_a_transposition_gets_a_tile() -> None:
     (kernel,) = kernels_of(Inputs()(64, 128).permute(1, 0) * 2)
     assert choose_actions(kernel.src[0], TARGET)[:2] == [Upcast((0,), 8), Upcast((1,), 8)]

@@ -165,6 +165,14 @@ def reduce(lanes: Lanes, op: Op, value: Value, count: int) -> Value:
     return Value(value.dtype, shape, rows, value.level)
 
 
+def reduce_last(lanes: Lanes, op: Op, value: Value) -> Value:
+    """The last axis folded, along which the vectors lie: each row becomes one element."""
+    combine = _Combine(lanes, spelling_of(op, value.dtype), value.dtype, value.level)
+    lengths = lanes.row_lengths(value.shape)
+    scalars = [combine.across(row, lengths) for row in value.rows]
+    return lanes.regroup(scalars, value.shape[:-1], value.dtype, value.level)
+
+
 class _Combine:
     """Folds vectors and lanes with one operation."""
 

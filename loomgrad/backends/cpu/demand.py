@@ -46,8 +46,18 @@ def _operands(node: UOp, places: dict[UOp, LaneOffsets | None]) -> Iterable[UOp]
                 yield from (term for term, _ in found.terms)
     elif node.op in _ONE_VALUE:
         yield node.src[0]
+    elif folds_last_axis(node):
+        yield node.src[0].src[0]
     elif node.op is not Ops.END:
         yield from node.src
+
+
+def folds_last_axis(node: UOp) -> bool:
+    """Whether a REDUCE folds the axis that a PERMUTE has brought from the end, where vectors lie, to the front."""
+    if node.op is not Ops.REDUCE or node.arg.count != 1 or node.src[0].op is not Ops.PERMUTE:
+        return False
+    rank = len(node.src[0].axes)
+    return rank > 1 and node.src[0].axes == (rank - 1, *range(rank - 1))
 
 
 def vector_width(needed: Iterable[UOp], target: Target) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from loomgrad.backends.cpu import arithmetic
 from loomgrad.backends.cpu.addresses import Addresses, Chunk
-from loomgrad.backends.cpu.demand import index_places, needed_nodes, vector_width
+from loomgrad.backends.cpu.demand import folds_last_axis, index_places, needed_nodes, vector_width
 from loomgrad.backends.cpu.loads import NOWHERE, NOWHERE_DEFINITION, load
 from loomgrad.backends.cpu.storage import Storage, storage_node
 from loomgrad.backends.cpu.stores import store
@@ -140,6 +140,10 @@ class _Function:
         """Lanes folded into fewer."""
         if len(node.src) > 1:
             raise UnsupportedError("a REDUCE over loops must have become an accumulator")
+        if folds_last_axis(node):
+            value = self.value(node.src[0].src[0])
+            self.values[node] = arithmetic.reduce_last(self.lanes, node.arg.op, value)
+            return
         value = self.value(node.src[0])
         self.values[node] = arithmetic.reduce(self.lanes, node.arg.op, value, node.arg.count)
 

@@ -124,9 +124,11 @@ def _reduction(shape: Shape, target: Target) -> list[Action]:
     assert shape.main is not None
     columns = _column_loop(shape)
     inner = _inner_loop(shape)
-    if columns is None:
-        return _dot_tile(shape, inner, target) if inner is not None else []
-    return _tile(shape, columns, target)
+    if columns is None and (inner is None or extent_of(inner) < 2 * shape.width):
+        columns = _strided_column_loop(shape)
+    if columns is not None:
+        return _tile(shape, columns, target)
+    return _dot_tile(shape, inner, target) if inner is not None else _lanes(shape, target)
 
 
 def _column_loop(shape: Shape) -> UOp | None:
@@ -139,6 +141,19 @@ def _column_loop(shape: Shape) -> UOp | None:
         and extent_of(loop) * 2 >= shape.width
     ]
     return max(loops, key=lambda loop: _contiguous(shape.stores, loop), default=None)
+
+
+def _strided_column_loop(shape: Shape) -> UOp | None:
+    """The same where loads stride along the lanes, as under a convolution's stride, but are used for several rows."""
+    loops = [
+        loop
+        for loop in shape.outputs
+        if _contiguous(shape.stores, loop)
+        and extent_of(loop) * 2 >= shape.width
+        and all(load.stride(loop) is not None for load in shape.loads)
+        and _row_loop(shape, loop) is not None
+    ]
+    return max(loops, key=extent_of, default=None)
 
 
 def _inner_loop(shape: Shape) -> UOp | None:
@@ -194,7 +209,7 @@ def _bytes_along(shape: Shape, loop: UOp) -> int:
 
 
 def _row_loop(shape: Shape, columns: UOp) -> UOp | None:
-    moving = [load for load in shape.loads if load.stride(columns) == 1]
+    moving = [load for load in shape.loads if load.stride(columns) != 0]
     loops = [
         loop
         for loop in shape.outputs
