@@ -128,6 +128,25 @@ class GradientError(LoomError, RuntimeError):
     code = "LG214"
 
 
+class ArgumentError(LoomError, TypeError):
+    """An argument is of a kind that is not taken here, or two arguments say the same.
+
+    `axis` may be written `dim`, and `keepdim` `keepdims`, but only one of the two.  Operands of a tensor are
+    tensors, Python numbers, and NumPy's arrays and scalars; of a list make a tensor first: `Tensor([1, 2])`.
+    """
+
+    code = "LG215"
+
+
+class MissingNameError(LoomError, AttributeError):
+    """A tensor has no method or attribute of this name.
+
+    Names are NumPy's and PyTorch's where both or one of them have what loomgrad has; `dir(Tensor)` lists all.
+    """
+
+    code = "LG216"
+
+
 class RewriteLoopError(LoomError, RuntimeError):
     """Two or more rewrite rules undo each other, so that a graph never comes to rest.
 

@@ -1,5 +1,6 @@
 """Dtypes: the types themselves, promotion, values as a dtype stores them, NumPy's names for them."""
 
+from loomgrad.dtype.argument import dtype_argument as dtype_argument
 from loomgrad.dtype.number import Number as Number
 from loomgrad.dtype.number import cast_value as cast_value
 from loomgrad.dtype.number import dtype_of as dtype_of

@@ -131,6 +131,16 @@ class Arithmetic(Operand):
     def __rshift__(self, other: Self | Number) -> Self:
         return self._binary(Ops.SHR, other)
 
+    def __rlshift__(self, other: Number) -> Self:
+        return self._lift(other)._committed(self.dtype) << self
+
+    def __rrshift__(self, other: Number) -> Self:
+        return self._lift(other)._committed(self.dtype) >> self
+
+    def _committed(self, dtype: DType) -> Self:
+        """A weak value in the dtype that it meets."""
+        return self.cast(dtype) if self.dtype.is_weak else self
+
     # ---- comparison and choice
 
     def __lt__(self, other: Self | Number) -> Self:

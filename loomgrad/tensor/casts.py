@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-from loomgrad.dtype import dtypes
+from loomgrad.dtype import dtype_argument, dtypes
 from loomgrad.tensor.core import Core
+
+if TYPE_CHECKING:
+    from loomgrad.dtype.argument import DTypeLike
 
 
 class Casts(Core):
     """The same values in another dtype."""
 
     __slots__ = ()
+
+    def cast(self, dtype: DTypeLike) -> Self:
+        """The same values as `dtype`: ints wrap, floats round, floats saturate into ints."""
+        return super().cast(dtype_argument(dtype))
+
+    def bitcast(self, dtype: DTypeLike) -> Self:
+        """The same bits as `dtype`."""
+        return super().bitcast(dtype_argument(dtype))
 
     def float(self) -> Self:
         """As float32."""

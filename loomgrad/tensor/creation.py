@@ -10,6 +10,7 @@ from loomgrad.dtype import (
     DType,
     Number,
     commit_dtype,
+    dtype_argument,
     dtype_of,
     dtypes,
     from_numpy_dtype,
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from numpy import generic
     from numpy.typing import NDArray
 
+    from loomgrad.dtype.argument import DTypeLike
+
 Sizes = int | Sequence[int]
 
 
@@ -44,7 +47,7 @@ class Creation(Normalise):
         self,
         data: object,
         *,
-        dtype: DType | None = None,
+        dtype: DTypeLike | None = None,
         requires_grad: bool = False,
         device: str | None = None,
     ) -> None:
@@ -52,7 +55,7 @@ class Creation(Normalise):
 
         **Raises** OverflowError for an int that the dtype does not hold, ShapeError for ragged lists.
         """
-        place = Device.canonicalize(device)
+        place, dtype = Device.canonicalize(device), dtype_argument(dtype)
         if isinstance(data, Creation):
             self._fill(data._node if dtype is None else data.cast(dtype)._node, data.device)
             self._tracked = data._tracked
@@ -65,7 +68,7 @@ class Creation(Normalise):
     def in_memory(
         cls,
         data: object,
-        dtype: DType = dtypes.default_float,
+        dtype: DTypeLike = dtypes.default_float,
         device: str | None = None,
         shape: Sizes | None = None,
     ) -> Self:
@@ -74,7 +77,7 @@ class Creation(Normalise):
         `Tensor(0.1)` and `Tensor.zeros(3)` are constants of the programs that use them: another number is
         another program.
         """
-        place = Device.canonicalize(device)
+        place, dtype = Device.canonicalize(device), dtype_argument(dtype)
         values, found = flattened(data)
         wanted = found if shape is None else checked_sizes((shape,))
         if found not in ((), wanted):
@@ -89,13 +92,13 @@ class Creation(Normalise):
         cls,
         shape: Sizes,
         value: Number,
-        dtype: DType | None = None,
+        dtype: DTypeLike | None = None,
         requires_grad: bool = False,
         device: str | None = None,
     ) -> Self:
         """The same number everywhere."""
-        sizes = checked_sizes((shape,))
-        made = cls._of(unique(_constant(value, dtype).expand(sizes)), Device.canonicalize(device))
+        number = _constant(value, dtype_argument(dtype)).expand(checked_sizes((shape,)))
+        made = cls._of(unique(number), Device.canonicalize(device))
         made.requires_grad = requires_grad
         return made
 
@@ -103,7 +106,7 @@ class Creation(Normalise):
     def zeros(
         cls,
         *shape: Sizes,
-        dtype: DType = dtypes.default_float,
+        dtype: DTypeLike = dtypes.default_float,
         requires_grad: bool = False,
         device: str | None = None,
     ) -> Self:
@@ -114,7 +117,7 @@ class Creation(Normalise):
     def ones(
         cls,
         *shape: Sizes,
-        dtype: DType = dtypes.default_float,
+        dtype: DTypeLike = dtypes.default_float,
         requires_grad: bool = False,
         device: str | None = None,
     ) -> Self:
@@ -123,21 +126,21 @@ class Creation(Normalise):
 
     @classmethod
     def empty(
-        cls, *shape: Sizes, dtype: DType = dtypes.default_float, device: str | None = None
+        cls, *shape: Sizes, dtype: DTypeLike = dtypes.default_float, device: str | None = None
     ) -> Self:
         """Memory with whatever is in it."""
         place = Device.canonicalize(device)
-        return cls._of(storage(checked_sizes(shape), dtype, place), place)
+        return cls._of(storage(checked_sizes(shape), dtype_argument(dtype), place), place)
 
-    def full_like(self, value: Number, dtype: DType | None = None) -> Self:
+    def full_like(self, value: Number, dtype: DTypeLike | None = None) -> Self:
         """The same number everywhere, in this tensor's shape."""
         return type(self).full(self.shape, value, dtype or self.dtype, device=self.device)
 
-    def zeros_like(self, dtype: DType | None = None) -> Self:
+    def zeros_like(self, dtype: DTypeLike | None = None) -> Self:
         """0 everywhere, in this tensor's shape."""
         return self.full_like(0, dtype)
 
-    def ones_like(self, dtype: DType | None = None) -> Self:
+    def ones_like(self, dtype: DTypeLike | None = None) -> Self:
         """1 everywhere, in this tensor's shape."""
         return self.full_like(1, dtype)
 
@@ -150,13 +153,14 @@ class Creation(Normalise):
         stop: float | None = None,
         step: float = 1,
         *,
-        dtype: DType | None = None,
+        dtype: DTypeLike | None = None,
         device: str | None = None,
     ) -> Self:
         """start, start + step ... before `stop`; `arange(stop)` begins at 0.
 
         Ints give int32, or int64 where they need it; floats are computed in float64 and then rounded.
         """
+        dtype = dtype_argument(dtype)
         first, end = (0, start) if stop is None else (start, stop)
         if step == 0:
             raise ShapeError("arange with a step of 0 never ends", fix="use a step other than 0")
@@ -178,27 +182,28 @@ class Creation(Normalise):
         start: float,
         stop: float,
         steps: int,
-        dtype: DType = dtypes.default_float,
+        dtype: DTypeLike = dtypes.default_float,
         device: str | None = None,
     ) -> Self:
         """`steps` numbers from `start` to `stop`, both included, at equal distances."""
         distance = (stop - start) / (steps - 1) if steps > 1 else 0.0
         numbers = counting(steps).cast(dtypes.float64) * distance + float(start)
-        return cls._of(unique(numbers.cast(dtype)), Device.canonicalize(device))
+        return cls._of(unique(numbers.cast(dtype_argument(dtype))), Device.canonicalize(device))
 
     @classmethod
     def eye(
         cls,
         rows: int,
         columns: int | None = None,
-        dtype: DType = dtypes.default_float,
+        dtype: DTypeLike = dtypes.default_float,
         device: str | None = None,
     ) -> Self:
         """1 on the diagonal, 0 elsewhere."""
         width = rows if columns is None else columns
         checked_sizes((rows, width))
         on_diagonal = counting(rows).reshape(rows, 1).eq(counting(width))
-        one, zero = _constant(1, dtype), _constant(0, dtype)
+        strong = dtype_argument(dtype)
+        one, zero = _constant(1, strong), _constant(0, strong)
         return cls._of(unique(on_diagonal.where(one, zero)), Device.canonicalize(device))
 
     @classmethod

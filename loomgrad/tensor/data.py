@@ -25,6 +25,11 @@ def is_numpy(data: object) -> TypeGuard[NDArray[generic]]:
     return numpy is not None and isinstance(data, (numpy.ndarray, numpy.generic))
 
 
+def is_number(data: object) -> TypeGuard[Number]:
+    """Whether this is a number of Python; some of NumPy's scalars are subclasses of those."""
+    return isinstance(data, (bool, int, float)) and not is_numpy(data)
+
+
 def flattened(data: object) -> tuple[list[Number], Shape]:
     """The numbers of nested lists, row by row, and their shape.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Self
 
 from loomgrad.dtype import Number, dtypes, least_upper_dtype
@@ -9,8 +10,14 @@ from loomgrad.errors import DTypeError
 from loomgrad.ir.opcode import Ops
 from loomgrad.tensor.casts import Casts
 from loomgrad.tensor.core import Core
+from loomgrad.tensor.data import is_number, is_numpy
 
 LARGEST_UNROLLED_POWER = 64
+
+
+def is_operand(value: object) -> bool:
+    """Whether a tensor can be compared with this."""
+    return isinstance(value, (Core, bool, int, float)) or is_numpy(value)
 
 
 class Elementwise(Casts):
@@ -47,12 +54,12 @@ class Elementwise(Casts):
     # ---- comparison
 
     def __eq__(self, other: object) -> Self:  # type: ignore[override]  # elementwise
-        if not isinstance(other, (Core, bool, int, float)):
+        if not is_operand(other):
             return NotImplemented
         return self._compare(Ops.CMPEQ, other)  # type: ignore[arg-type]
 
     def __ne__(self, other: object) -> Self:  # type: ignore[override]  # elementwise
-        if not isinstance(other, (Core, bool, int, float)):
+        if not is_operand(other):
             return NotImplemented
         return self._compare(Ops.CMPNE, other)  # type: ignore[arg-type]
 
@@ -66,9 +73,35 @@ class Elementwise(Casts):
         """Whether the values differ."""
         return self._compare(Ops.CMPNE, other)
 
+    def lt(self, other: Self | Number) -> Self:
+        """x < y."""
+        return self < other
+
+    def le(self, other: Self | Number) -> Self:
+        """x <= y."""
+        return self <= other
+
+    def gt(self, other: Self | Number) -> Self:
+        """x > y."""
+        return self > other
+
+    def ge(self, other: Self | Number) -> Self:
+        """x >= y."""
+        return self >= other
+
     def isnan(self) -> Self:
         """Whether each element is NaN."""
         return self._compare(Ops.CMPNE, self)
+
+    def isinf(self) -> Self:
+        """Whether each element is infinite, of either sign."""
+        if not self.dtype.is_float:
+            return self.isnan()
+        return self.eq(math.inf) | self.eq(-math.inf)
+
+    def isfinite(self) -> Self:
+        """Whether each element is a number that is not infinite."""
+        return ~(self.isnan() | self.isinf())
 
     # ---- signs and limits
 
@@ -127,8 +160,8 @@ class Elementwise(Casts):
         if reverse:
             base = self._lift(exponent)
             return base._as_strong(least_upper_dtype(base.dtype, self.dtype)).pow(self)
-        if isinstance(exponent, Core):
-            return self._general_power(exponent)
+        if not is_number(exponent):
+            return self._general_power(self._lift(exponent))
         if isinstance(exponent, int) and not self.dtype.is_float:
             return self._integer_power(exponent)
         if exponent == 0.5:

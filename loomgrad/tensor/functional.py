@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Literal, Self, TypeVar
+from typing import Literal, Self, TypeVar, Unpack
 
 from loomgrad.errors import DTypeError, LoomError, ShapeError
 from loomgrad.ir.arguments import axis_argument
 from loomgrad.ir.opcode import Ops
 from loomgrad.ir.shape import Shape
 from loomgrad.tensor.pooling import Pooling
-from loomgrad.tensor.reduce import Axes
+from loomgrad.tensor.spelling import Axes, OneAxis, SeveralAxes, other_names
 
 How = Literal["mean", "sum", "none"]
 F = TypeVar("F", bound="Functional")
@@ -25,19 +25,24 @@ class Functional(Pooling):
         """The maximum along an axis, a constant to gradients."""
         return self.max(axis, keepdim=True)._make(Ops.DETACH)
 
-    def softmax(self, axis: int = -1) -> Self:
+    @other_names
+    def softmax(self, axis: int = -1, **other: Unpack[OneAxis]) -> Self:
         """e**x over its sum along an axis."""
         x = self._as_float()
         weights = (x - x._greatest(axis)).exp()
         return weights / weights.sum(axis, keepdim=True)
 
-    def log_softmax(self, axis: int = -1) -> Self:
+    @other_names
+    def log_softmax(self, axis: int = -1, **other: Unpack[OneAxis]) -> Self:
         """The logarithm of softmax, accurate also where softmax is tiny."""
         x = self._as_float()
         shifted = x - x._greatest(axis)
         return shifted - shifted.exp().sum(axis, keepdim=True).log()
 
-    def logsumexp(self, axis: Axes = None, keepdim: bool = False) -> Self:
+    @other_names
+    def logsumexp(
+        self, axis: Axes = None, keepdim: bool = False, **other: Unpack[SeveralAxes]
+    ) -> Self:
         """log(sum(e**x)), without overflow; infinite where the greatest element is."""
         x = self._as_float()
         top = x._greatest(axis)

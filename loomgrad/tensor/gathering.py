@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Self, Unpack
 
 from loomgrad.dtype import Number, dtypes
 from loomgrad.errors import DTypeError, ShapeError
@@ -11,6 +11,7 @@ from loomgrad.ir.counting import counting
 from loomgrad.ir.opcode import Ops
 from loomgrad.ir.shape import broadcast
 from loomgrad.tensor.joining import Joining
+from loomgrad.tensor.spelling import AsAxis, OneAxis, other_names
 
 
 class Gathering(Joining):
@@ -21,7 +22,8 @@ class Gathering(Joining):
 
     __slots__ = ()
 
-    def gather(self, dim: int, index: Self) -> Self:
+    @other_names
+    def gather(self, dim: int, index: Self, **other: Unpack[AsAxis]) -> Self:
         """result[i, j, k] = x[i, index[i, j, k], k], here for dim 1.
 
         **Shapes** index: as many axes as x, along the others at most as long -> the shape of index
@@ -38,7 +40,8 @@ class Gathering(Joining):
         bounds = [None if a == axis else (0, size) for a, size in enumerate(index.shape)]
         return self.shrink(bounds)._gather_along(axis, index)
 
-    def take_along_axis(self, indices: Self, axis: int = -1) -> Self:
+    @other_names
+    def take_along_axis(self, indices: Self, axis: int = -1, **other: Unpack[OneAxis]) -> Self:
         """`gather` with the other axes broadcast, as in NumPy."""
         place = axis_argument(axis, self.shape)
         if indices.ndim != self.ndim:

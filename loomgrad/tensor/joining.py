@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from operator import index as as_int
-from typing import Self, TypeVar
+from typing import Self, TypeVar, Unpack
 
 from loomgrad.dtype import dtypes, least_upper_dtype
 from loomgrad.errors import ShapeError
@@ -12,6 +12,7 @@ from loomgrad.ir.arguments import axis_argument, sizes_argument
 from loomgrad.ir.counting import counting
 from loomgrad.ir.uop import UOp
 from loomgrad.tensor.movement import Movement
+from loomgrad.tensor.spelling import AsAxes, AsAxis, other_names
 
 J = TypeVar("J", bound="Joining")
 
@@ -21,20 +22,21 @@ class Joining(Movement):
 
     __slots__ = ()
 
-    def cat(self, *others: Self, dim: int = 0) -> Self:
+    @other_names
+    def cat(self, *others: Self, dim: int = 0, **other: Unpack[AsAxis]) -> Self:
         """The tensors one behind the other along an axis: `x.cat(y, z, dim=1)`, `Tensor.cat(x, y, z)`.
 
         **Raises** ShapeError unless all other axes agree.
         """
         tensors = (self, *others)
         axis = axis_argument(dim, self.shape)
-        for other in others:
-            same = other.ndim == self.ndim and all(
-                a == axis or other.shape[a] == size for a, size in enumerate(self.shape)
+        for tensor in others:
+            same = tensor.ndim == self.ndim and all(
+                a == axis or tensor.shape[a] == size for a, size in enumerate(self.shape)
             )
             if not same:
                 raise ShapeError(
-                    f"cannot join shapes {self.shape} and {other.shape} along axis {axis}",
+                    f"cannot join shapes {self.shape} and {tensor.shape} along axis {axis}",
                     fix="all axes but that one must be equal; stack makes a new axis",
                 )
         dtype = tensors[0].dtype
@@ -48,18 +50,22 @@ class Joining(Movement):
             ends.append(ends[-1] + part.shape[axis])
         return _joined(parts, ends, axis, ends[-1])
 
-    def stack(self, *others: Self, dim: int = 0) -> Self:
+    @other_names
+    def stack(self, *others: Self, dim: int = 0, **other: Unpack[AsAxis]) -> Self:
         """Tensors of one shape along a new axis: `x.stack(y, z)`, `Tensor.stack(x, y, z)`."""
-        for other in others:
-            if other.shape != self.shape:
+        for tensor in others:
+            if tensor.shape != self.shape:
                 raise ShapeError(
-                    f"cannot stack shapes {self.shape} and {other.shape}",
+                    f"cannot stack shapes {self.shape} and {tensor.shape}",
                     fix="all shapes must be equal; cat joins along an axis that is there",
                 )
         first, *rest = (tensor.unsqueeze(dim) for tensor in (self, *others))
         return first.cat(*rest, dim=axis_argument(dim, first.shape))
 
-    def split(self, sizes: int | Sequence[int], dim: int = 0) -> tuple[Self, ...]:
+    @other_names
+    def split(
+        self, sizes: int | Sequence[int], dim: int = 0, **other: Unpack[AsAxis]
+    ) -> tuple[Self, ...]:
         """Parts of the given sizes along an axis; of one size, the last may be smaller."""
         axis = axis_argument(dim, self.shape)
         length = self.shape[axis]
@@ -79,7 +85,8 @@ class Joining(Movement):
             _box(self, axis, begin, size) for begin, size in zip(begins, parts, strict=True)
         )
 
-    def chunk(self, chunks: int, dim: int = 0) -> tuple[Self, ...]:
+    @other_names
+    def chunk(self, chunks: int, dim: int = 0, **other: Unpack[AsAxis]) -> tuple[Self, ...]:
         """At most `chunks` parts of equal size, the last may be smaller."""
         if chunks < 1:
             raise ShapeError(f"cannot split into {chunks} parts")
@@ -102,7 +109,10 @@ class Joining(Movement):
             .reshape(tuple(count * size for count, size in zip(times, shape, strict=True)))
         )
 
-    def repeat_interleave(self, repeats: int, dim: int | None = None) -> Self:
+    @other_names
+    def repeat_interleave(
+        self, repeats: int, dim: int | None = None, **other: Unpack[AsAxis]
+    ) -> Self:
         """Each element this many times in a row along an axis; without one, of the flattened tensor."""
         if dim is None:
             return self.flatten().repeat_interleave(repeats, 0)
@@ -111,7 +121,13 @@ class Joining(Movement):
         wide = self.reshape(*before, size, 1, *after).expand(*before, size, repeats, *after)
         return wide.reshape(*before, size * repeats, *after)
 
-    def roll(self, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> Self:
+    @other_names
+    def roll(
+        self,
+        shifts: int | Sequence[int],
+        dims: int | Sequence[int] | None = None,
+        **other: Unpack[AsAxes],
+    ) -> Self:
         """Elements moved on along axes; those that leave at the end enter at the begin.
 
         Without axes, of the flattened tensor.

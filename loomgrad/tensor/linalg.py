@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-from loomgrad.dtype import DType, least_upper_dtype, sum_dtype
+from loomgrad.dtype import Number, dtype_argument, least_upper_dtype, sum_dtype
 from loomgrad.errors import ShapeError
 from loomgrad.ir.opcode import Ops
 from loomgrad.ir.shape import broadcast
 from loomgrad.tensor.running import Running
+
+if TYPE_CHECKING:
+    from loomgrad.dtype.argument import DTypeLike
 
 
 class Linalg(Running):
@@ -16,7 +19,7 @@ class Linalg(Running):
 
     __slots__ = ()
 
-    def matmul(self, other: Self, dtype: DType | None = None) -> Self:
+    def matmul(self, other: Self | Number, dtype: DTypeLike | None = None) -> Self:
         """The matrix product, of the last two axes; the axes in front broadcast.
 
         **Shapes** x: (..., n, k), y: (..., k, m) -> (..., n, m).  A vector (k,) is a row at the left, a column
@@ -24,6 +27,7 @@ class Linalg(Running):
 
         Half floats are multiplied and added in float32, bools and small ints in int32.
         """
+        dtype, other = dtype_argument(dtype), self._lift(other)
         _check(self, other)
         meets = least_upper_dtype(self.dtype, other.dtype)
         wide = dtype or sum_dtype(meets)
@@ -40,18 +44,22 @@ class Linalg(Running):
         result = product.reshape(shape)
         return result.cast(meets) if dtype is None and meets.is_float else result
 
-    def dot(self, other: Self, dtype: DType | None = None) -> Self:
+    def dot(self, other: Self | Number, dtype: DTypeLike | None = None) -> Self:
         """`matmul`."""
         return self.matmul(other, dtype)
 
-    def __matmul__(self, other: Self) -> Self:
+    def __matmul__(self, other: Self | Number) -> Self:
         return self.matmul(other)
+
+    def __rmatmul__(self, other: Number) -> Self:
+        return self._lift(other).matmul(self)
 
     def linear(self, weight: Self, bias: Self | None = None) -> Self:
         """x @ weight + bias.
 
         **Shapes** x: (..., n), weight: (n, m), bias: (m,) -> (..., m)
         """
+        weight = self._lift(weight)
         product = self * weight if weight.ndim == 1 else self.matmul(weight)
         return product if bias is None else product + bias
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self
+from typing import Self, Unpack
 
-from loomgrad.errors import ShapeError
+from loomgrad.errors import ArgumentError, ShapeError
 from loomgrad.ir.arguments import axis_argument
 from loomgrad.ir.shape import Shape, broadcast
 from loomgrad.tensor.activations import Activations
+from loomgrad.tensor.spelling import Axes, OneAxis, OnlyAxes, other_names
 
 
 class Movement(Activations):
@@ -32,12 +33,14 @@ class Movement(Activations):
         begin, end = axis_argument(first, self.shape), axis_argument(last, self.shape)
         return self.reshape(*self.shape[:begin], -1, *self.shape[end + 1 :])
 
-    def unsqueeze(self, axis: int) -> Self:
+    @other_names
+    def unsqueeze(self, axis: int, **other: Unpack[OneAxis]) -> Self:
         """A new axis of size 1 in front of `axis`."""
         place = axis_argument(axis, (*self.shape, 1))
         return self.reshape(*self.shape[:place], 1, *self.shape[place:])
 
-    def squeeze(self, axis: int | None = None) -> Self:
+    @other_names
+    def squeeze(self, axis: int | None = None, **other: Unpack[OneAxis]) -> Self:
         """Without its axes of size 1, or without this one if its size is 1."""
         if axis is None:
             return self.reshape(tuple(size for size in self.shape if size != 1))
@@ -45,6 +48,15 @@ class Movement(Activations):
         if self.shape[place] != 1:
             return self._unmoved()
         return self.reshape(self.shape[:place] + self.shape[place + 1 :])
+
+    @other_names
+    def flip(
+        self, *axes: int | Sequence[int], axis: Axes = None, **other: Unpack[OnlyAxes]
+    ) -> Self:
+        """The named axes reversed: `x.flip(0, 1)`, `x.flip(axis=(0, 1))`."""
+        if axis is not None and axes:
+            raise ArgumentError("flip() got axes by place and by name", fix="give one of them")
+        return super().flip(*axes if axis is None else (axis,))
 
     def broadcast_to(self, *sizes: int | Sequence[int]) -> Self:
         """`expand`."""

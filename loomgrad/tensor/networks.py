@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
-from loomgrad.dtype import DType, dtypes
+from loomgrad.dtype import dtypes
 from loomgrad.errors import DTypeError, LoomError, ShapeError
 from loomgrad.ir.shape import Shape, size_of
 from loomgrad.memory import Device
 from loomgrad.tensor.creation import Sizes, checked_sizes
 from loomgrad.tensor.random import Random
+
+if TYPE_CHECKING:
+    from loomgrad.dtype.argument import DTypeLike
 
 
 class Networks(Random):
@@ -26,7 +29,7 @@ class Networks(Random):
         cls,
         *shape: Sizes,
         a: float = 0.01,
-        dtype: DType = dtypes.default_float,
+        dtype: DTypeLike = dtypes.default_float,
         requires_grad: bool = False,
         device: str | None = None,
     ) -> Self:
@@ -42,7 +45,7 @@ class Networks(Random):
         cls,
         *shape: Sizes,
         a: float = 0.01,
-        dtype: DType = dtypes.default_float,
+        dtype: DTypeLike = dtypes.default_float,
         requires_grad: bool = False,
         device: str | None = None,
     ) -> Self:
@@ -56,7 +59,7 @@ class Networks(Random):
         cls,
         *shape: Sizes,
         gain: float = 1.0,
-        dtype: DType = dtypes.default_float,
+        dtype: DTypeLike = dtypes.default_float,
         requires_grad: bool = False,
         device: str | None = None,
     ) -> Self:
@@ -72,7 +75,7 @@ class Networks(Random):
         cls,
         *shape: Sizes,
         gain: float = 1.0,
-        dtype: DType = dtypes.default_float,
+        dtype: DTypeLike = dtypes.default_float,
         requires_grad: bool = False,
         device: str | None = None,
     ) -> Self:
@@ -88,7 +91,7 @@ class Networks(Random):
     def scaled_uniform(
         cls,
         *shape: Sizes,
-        dtype: DType = dtypes.default_float,
+        dtype: DTypeLike = dtypes.default_float,
         requires_grad: bool = False,
         device: str | None = None,
     ) -> Self:

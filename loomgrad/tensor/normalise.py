@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self
+from typing import Self, Unpack
 
 from loomgrad.dtype import sum_dtype
 from loomgrad.errors import ShapeError
 from loomgrad.tensor.functional import Functional
+from loomgrad.tensor.spelling import OneAxis, OnlyAxes, other_names
 
 
 class Normalise(Functional):
@@ -15,7 +16,10 @@ class Normalise(Functional):
 
     __slots__ = ()
 
-    def layernorm(self, axis: int | Sequence[int] = -1, eps: float = 1e-5) -> Self:
+    @other_names
+    def layernorm(
+        self, axis: int | Sequence[int] = -1, eps: float = 1e-5, **other: Unpack[OnlyAxes]
+    ) -> Self:
         """Mean 0 and variance 1 along axes: (x - mean) / sqrt(variance + eps)."""
         x = self._as_float()
         wide = x.cast(sum_dtype(x.dtype))
@@ -23,14 +27,24 @@ class Normalise(Functional):
         variance = (centred * centred).mean(axis, keepdim=True)
         return (centred * (variance + eps).rsqrt()).cast(x.dtype)
 
-    def rmsnorm(self, axis: int | Sequence[int] = -1, eps: float = 1e-5) -> Self:
+    @other_names
+    def rmsnorm(
+        self, axis: int | Sequence[int] = -1, eps: float = 1e-5, **other: Unpack[OnlyAxes]
+    ) -> Self:
         """Mean square 1 along axes: x / sqrt(mean(x * x) + eps)."""
         x = self._as_float()
         wide = x.cast(sum_dtype(x.dtype))
         return (wide * ((wide * wide).mean(axis, keepdim=True) + eps).rsqrt()).cast(x.dtype)
 
+    @other_names
     def batchnorm(
-        self, weight: Self | None, bias: Self | None, mean: Self, invstd: Self, axis: int = 1
+        self,
+        weight: Self | None,
+        bias: Self | None,
+        mean: Self,
+        invstd: Self,
+        axis: int = 1,
+        **other: Unpack[OneAxis],
     ) -> Self:
         """(x - mean) * invstd * weight + bias, with one number of each per element of an axis.
 

@@ -19,9 +19,9 @@ from __future__ import annotations
 import math
 import os
 import threading
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-from loomgrad.dtype import DType, dtypes, holds
+from loomgrad.dtype import DType, dtype_argument, dtypes, holds
 from loomgrad.engine.recording import note_fresh
 from loomgrad.errors import DTypeError
 from loomgrad.ir.counting import counting
@@ -31,6 +31,9 @@ from loomgrad.ir.shape import Shape, size_of
 from loomgrad.ir.uop import UOp
 from loomgrad.memory import Buffer, Device
 from loomgrad.tensor.creation import Creation, Sizes, checked_sizes, storage
+
+if TYPE_CHECKING:
+    from loomgrad.dtype.argument import DTypeLike
 
 SIGNIFICANT_BITS = {dtypes.float16: 11, dtypes.bfloat16: 8, dtypes.float32: 24, dtypes.float64: 53}
 
@@ -119,13 +122,13 @@ class Random(Creation):
     def rand(
         cls,
         *shape: Sizes,
-        dtype: DType = dtypes.default_float,
+        dtype: DTypeLike = dtypes.default_float,
         requires_grad: bool = False,
         device: str | None = None,
     ) -> Self:
         """Uniform numbers, at least 0 and below 1."""
         place = Device.canonicalize(device)
-        sizes = checked_sizes(shape)
+        sizes, dtype = checked_sizes(shape), dtype_argument(dtype)
         if dtype not in SIGNIFICANT_BITS:
             raise DTypeError(
                 f"uniform numbers of dtype {dtype.name} are not known",
@@ -142,7 +145,7 @@ class Random(Creation):
         *shape: Sizes,
         low: float = 0.0,
         high: float = 1.0,
-        dtype: DType = dtypes.default_float,
+        dtype: DTypeLike = dtypes.default_float,
         requires_grad: bool = False,
         device: str | None = None,
     ) -> Self:
@@ -157,11 +160,12 @@ class Random(Creation):
         *shape: Sizes,
         low: int = 0,
         high: int = 10,
-        dtype: DType = dtypes.default_int,
+        dtype: DTypeLike = dtypes.default_int,
         device: str | None = None,
     ) -> Self:
         """Whole numbers, at least `low` and below `high`, all equally likely to within 2**-32 for spans of
         up to 2**32."""
+        dtype = dtype_argument(dtype)
         if not dtype.is_int or not low < high or not (holds(dtype, low) and holds(dtype, high - 1)):
             raise DTypeError(
                 f"no whole numbers from {low} to below {high} in {dtype.name}",
@@ -176,13 +180,13 @@ class Random(Creation):
     def randn(
         cls,
         *shape: Sizes,
-        dtype: DType = dtypes.default_float,
+        dtype: DTypeLike = dtypes.default_float,
         requires_grad: bool = False,
         device: str | None = None,
     ) -> Self:
         """Normal numbers of mean 0 and variance 1, by Box and Muller's transform."""
         place = Device.canonicalize(device)
-        sizes = checked_sizes(shape)
+        sizes, dtype = checked_sizes(shape), dtype_argument(dtype)
         if dtype is dtypes.float64:
             u = _fraction(cls._blocks(sizes, place), dtype)
             v = _fraction(cls._blocks(sizes, place), dtype)
@@ -201,7 +205,7 @@ class Random(Creation):
         *shape: Sizes,
         mean: float = 0.0,
         std: float = 1.0,
-        dtype: DType = dtypes.default_float,
+        dtype: DTypeLike = dtypes.default_float,
         requires_grad: bool = False,
         device: str | None = None,
     ) -> Self:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Self
+from typing import TYPE_CHECKING, Self, Unpack
 
-from loomgrad.dtype import DType, dtypes, sum_dtype
+from loomgrad.dtype import DType, dtype_argument, dtypes, sum_dtype
 from loomgrad.errors import ShapeError
 from loomgrad.ir.arguments import axes_argument, axis_argument
 from loomgrad.ir.counting import counting
 from loomgrad.ir.opcode import Ops
 from loomgrad.tensor.indexing import Indexing
+from loomgrad.tensor.spelling import Axes as Axes
+from loomgrad.tensor.spelling import AxisOrAll, SeveralAxes, other_names
 
-Axes = int | Sequence[int] | None
+if TYPE_CHECKING:
+    from loomgrad.dtype.argument import DTypeLike
 
 
 class Reduction(Indexing):
@@ -21,48 +23,75 @@ class Reduction(Indexing):
 
     __slots__ = ()
 
-    def sum(self, axis: Axes = None, keepdim: bool = False, dtype: DType | None = None) -> Self:
+    @other_names
+    def sum(
+        self,
+        axis: Axes = None,
+        keepdim: bool = False,
+        dtype: DTypeLike | None = None,
+        **other: Unpack[SeveralAxes],
+    ) -> Self:
         """The sum.  Half floats are added in float32, bools and small ints in int32."""
-        wide = dtype or sum_dtype(self.dtype)
+        wide = dtype_argument(dtype) or sum_dtype(self.dtype)
         total = self.cast(wide)._reduce(Ops.ADD, axis, keepdim)
         return total.cast(self.dtype) if dtype is None and self.dtype.is_float else total
 
-    def prod(self, axis: Axes = None, keepdim: bool = False) -> Self:
+    @other_names
+    def prod(self, axis: Axes = None, keepdim: bool = False, **other: Unpack[SeveralAxes]) -> Self:
         """The product, in the dtype of a sum."""
         total = self.cast(sum_dtype(self.dtype))._reduce(Ops.MUL, axis, keepdim)
         return total.cast(self.dtype) if self.dtype.is_float else total
 
-    def max(self, axis: Axes = None, keepdim: bool = False) -> Self:
+    @other_names
+    def max(self, axis: Axes = None, keepdim: bool = False, **other: Unpack[SeveralAxes]) -> Self:
         """The greatest element; NaN if there is one.  Equal ones share the gradient."""
         return self._reduce(Ops.MAX, axis, keepdim)
 
-    def min(self, axis: Axes = None, keepdim: bool = False) -> Self:
+    @other_names
+    def min(self, axis: Axes = None, keepdim: bool = False, **other: Unpack[SeveralAxes]) -> Self:
         """The least element; NaN if there is one."""
         if self.dtype.is_float:
             return -((-self).max(axis, keepdim))
         return ~((~self).max(axis, keepdim))
 
-    def any(self, axis: Axes = None, keepdim: bool = False) -> Self:
+    @other_names
+    def any(self, axis: Axes = None, keepdim: bool = False, **other: Unpack[SeveralAxes]) -> Self:
         """Whether some element differs from 0."""
         return self.bool().max(axis, keepdim)
 
-    def all(self, axis: Axes = None, keepdim: bool = False) -> Self:
+    @other_names
+    def all(self, axis: Axes = None, keepdim: bool = False, **other: Unpack[SeveralAxes]) -> Self:
         """Whether every element differs from 0."""
         return self.bool().min(axis, keepdim)
 
-    def mean(self, axis: Axes = None, keepdim: bool = False) -> Self:
+    @other_names
+    def mean(self, axis: Axes = None, keepdim: bool = False, **other: Unpack[SeveralAxes]) -> Self:
         """The mean, a float.  Half floats are added in float32."""
         values = self if self.dtype.is_float else self.cast(dtypes.default_float)
         total = values.sum(axis, keepdim, dtype=sum_dtype(values.dtype))
         return (total / float(self._count(axis))).cast(values.dtype)
 
-    def var(self, axis: Axes = None, keepdim: bool = False, correction: int = 1) -> Self:
+    @other_names
+    def var(
+        self,
+        axis: Axes = None,
+        keepdim: bool = False,
+        correction: int = 1,
+        **other: Unpack[SeveralAxes],
+    ) -> Self:
         """The variance: squared distances from the mean, over the count less `correction`."""
         distance = self - self.mean(axis, keepdim=True)
         total = (distance * distance).sum(axis, keepdim)
         return total / float(max(0, self._count(axis) - correction))
 
-    def std(self, axis: Axes = None, keepdim: bool = False, correction: int = 1) -> Self:
+    @other_names
+    def std(
+        self,
+        axis: Axes = None,
+        keepdim: bool = False,
+        correction: int = 1,
+        **other: Unpack[SeveralAxes],
+    ) -> Self:
         """The square root of the variance."""
         return self.var(axis, keepdim, correction).sqrt()
 
@@ -71,7 +100,10 @@ class Reduction(Indexing):
         axes = axes_argument(() if axis is None else (axis,), self.shape, axis is None)
         return math.prod(self.shape[a] for a in axes)
 
-    def argmax(self, axis: int | None = None, keepdim: bool = False) -> Self:
+    @other_names
+    def argmax(
+        self, axis: int | None = None, keepdim: bool = False, **other: Unpack[AxisOrAll]
+    ) -> Self:
         """Where the greatest element stands first; the first NaN if there is one.  int32.
 
         Without an axis, the place in the flattened tensor.
@@ -88,7 +120,10 @@ class Reduction(Indexing):
         left = size - self._numbers(size, a, dtype)
         return size - best.where(left, 0).max(a, keepdim)
 
-    def argmin(self, axis: int | None = None, keepdim: bool = False) -> Self:
+    @other_names
+    def argmin(
+        self, axis: int | None = None, keepdim: bool = False, **other: Unpack[AxisOrAll]
+    ) -> Self:
         """Where the least element stands first; the first NaN if there is one."""
         return (-self if self.dtype.is_float else ~self).argmax(axis, keepdim)
 

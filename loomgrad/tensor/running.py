@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Self, TypeVar
+from typing import Self, TypeVar, Unpack
 
 from loomgrad.dtype import dtypes, sum_dtype
 from loomgrad.ir.arguments import axis_argument
@@ -12,6 +12,7 @@ from loomgrad.ir.opcode import Op, Ops
 from loomgrad.ir.ops import identity_element
 from loomgrad.ir.uop import UOp
 from loomgrad.tensor.reduce import Reduction
+from loomgrad.tensor.spelling import OneAxis, other_names
 
 # A running reduction of n elements takes n * BLOCK steps, in blocks that know what those before them came to.
 BLOCK = 128
@@ -24,21 +25,25 @@ class Running(Reduction):
 
     __slots__ = ()
 
-    def cumsum(self, axis: int = 0) -> Self:
+    @other_names
+    def cumsum(self, axis: int = 0, **other: Unpack[OneAxis]) -> Self:
         """The running sum, in the dtype of a sum."""
         total = self.cast(sum_dtype(self.dtype))._running(Ops.ADD, axis)
         return total.cast(self.dtype) if self.dtype.is_float else total
 
-    def cumprod(self, axis: int = 0) -> Self:
+    @other_names
+    def cumprod(self, axis: int = 0, **other: Unpack[OneAxis]) -> Self:
         """The running product, in the dtype of a sum."""
         total = self.cast(sum_dtype(self.dtype))._running(Ops.MUL, axis)
         return total.cast(self.dtype) if self.dtype.is_float else total
 
-    def cummax(self, axis: int = 0) -> Self:
+    @other_names
+    def cummax(self, axis: int = 0, **other: Unpack[OneAxis]) -> Self:
         """The greatest element so far; NaN from the first one on."""
         return self._running(Ops.MAX, axis)
 
-    def logcumsumexp(self, axis: int = 0) -> Self:
+    @other_names
+    def logcumsumexp(self, axis: int = 0, **other: Unpack[OneAxis]) -> Self:
         """The running log(sum(e**x)), without overflow."""
         x = self._as_float()
         if not x.shape:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from contextlib import ContextDecorator
 from typing import Self
 
-from loomgrad.tensor.autograd import Autograd
+from loomgrad.tensor.interop import Interop
 
 
-class Tensor(Autograd):
+class Tensor(Interop):
     """An n-dimensional array with a dtype on a device, computed when its value is asked for.
 
         x = Tensor([[1.0, 2.0], [3.0, 4.0]])
