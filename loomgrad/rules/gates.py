@@ -11,6 +11,7 @@ from loomgrad.ir.simplify import simplify
 from loomgrad.ir.substitute import substitute
 from loomgrad.ir.uop import UOp
 from loomgrad.rules.compare import decided
+from loomgrad.rules.division import divided, remainder
 from loomgrad.rules.sums import Sum, constant_of, is_index, sum_of
 
 MOST_CLAUSES = 16
@@ -87,8 +88,27 @@ def simplify_under(node: UOp, bounds: Iterable[Bound]) -> UOp | None:
         if bound.expression.vmin > bound.expression.vmax:
             continue
         answer = _decided_under(node, bound)
-        node = _under(node, bound) if answer is None else UOp.const(answer)
+        node = _under(_exact(node, bound), bound) if answer is None else UOp.const(answer)
     return node
+
+
+def _exact(node: UOp, bound: Bound) -> UOp:
+    """`node` with x in place of x // c * c + r, where the bound says that x % c is r."""
+    parts = divided(bound.expression) if bound.expression.op is Ops.FLOORMOD else None
+    if parts is None or bound.low != bound.high:
+        return node
+    divisor = parts[1]
+    exact: dict[UOp, UOp] = {}
+    for part in _index_part(node):
+        factor = constant_of(part.src[1]) if part.op is Ops.MUL and is_index(part) else None
+        quotient = part.src[0] if factor is not None and factor % divisor == 0 else None
+        inner = None if quotient is None or quotient.op is not Ops.FLOORDIV else divided(quotient)
+        if inner is None or factor is None or inner[1] != divisor:
+            continue
+        if remainder(sum_of(inner[0]), divisor).only is bound.expression:
+            whole = sum_of(inner[0]).shifted(-bound.low)
+            exact[part] = whole.scaled(factor // divisor).build()
+    return simplify(substitute(node, exact)) if exact else node
 
 
 def _decided_under(node: UOp, bound: Bound) -> bool | None:

@@ -88,6 +88,15 @@ def test_one_value_is_put_in_place() -> None:
     assert check_everywhere(gated(r.eq(5) & i.eq(r), i * 3 + r % 4)).src[1] is UOp.const(16)
 
 
+def test_quotients_are_exact_where_the_remainder_is_known() -> None:
+    distance = r - j + 3
+    even = (distance % 2).eq(0)
+    assert check_everywhere(gated(even, distance // 2 * 2 + j)).src[1] is simplify(r + 3)
+    assert check_everywhere(gated((r % 3).eq(2), r // 3 * 6)).src[1] is simplify(r * 2 - 4)
+    kept = check_everywhere(gated(even, distance // 2 * 3 + j))
+    assert any(part.op is Ops.FLOORDIV for part in kept.toposort())
+
+
 def test_what_lies_below_a_load_is_not_touched() -> None:
     """A bound holds for the gated index, not for what another loop of the same name stored."""
     stored = UOp(Ops.STAGE, ((r // 4 + r % 4).cast(dtypes.int32), r), StageArg("CPU"))
