@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from loomgrad.errors import VerifyError
-from loomgrad.ir.constraints import CONSTRAINTS
+from loomgrad.ir.constraints import CONSTRAINTS, storage_below
 from loomgrad.ir.opcode import GroupOp, Ops, OpSet
 from loomgrad.ir.ops import Level
 from loomgrad.ir.out_of_bounds import access_faults
@@ -69,6 +69,7 @@ def _faults(graph: UOp, order: list[UOp], level: Level) -> Faults:
         yield from _faults_of_use(order)
     if level in Level.KERNEL | Level.LANES | Level.PROGRAM:
         yield from _faults_of_loops(order)
+        yield from _faults_of_order(order)
     if level is Level.PROGRAM:
         if graph.op is not Ops.LINEAR:
             yield "a program is one LINEAR", graph
@@ -91,6 +92,19 @@ def _faults_of_use(order: list[UOp]) -> Faults:
                     yield f"{node.op.name} uses storage as a value without INDEX", node
             elif is_invalid(source) and (node.op is not Ops.WHERE or position != 2):
                 yield f"{node.op.name} of Invalid, which may only be the else arm of a WHERE", node
+
+
+def _faults_of_order(order: list[UOp]) -> Faults:
+    """Nothing orders the reads of a kernel against its writes: it may not read memory that it writes."""
+    stores = [node for node in order if node.op is Ops.STORE and node.src[0].op is Ops.INDEX]
+    written = {storage_below(store.src[0].src[0]) for store in stores}
+    for node in order:
+        if node.op is Ops.LINEAR:
+            continue
+        for position, source in enumerate(node.src):
+            is_target = node.op is Ops.STORE and position == 0
+            if source.op is Ops.INDEX and not is_target and storage_below(source.src[0]) in written:
+                yield "a kernel reads memory that it writes", node
 
 
 def _faults_of_loops(order: list[UOp]) -> Faults:

@@ -31,7 +31,9 @@ def join(sink: UOp, target: Target) -> UOp:
     chosen: dict[UOp, Loops] = {}
     for stage in stages:
         for read in dict.fromkeys(index.src[0] for index in reads[stage]):
-            if _fits(stage, read, reads) and _stays_acyclic(stage, read, reads, group):
+            if _fits(stage, group[read], reads, group) and _stays_acyclic(
+                stage, read, reads, group
+            ):
                 chosen[stage] = group[stage] = group[read]
                 break
     return _rebuilt(sink, chosen) if chosen else sink
@@ -48,14 +50,16 @@ def _reads_of(stage: UOp) -> list[UOp]:
     return [node for node in body if node.op is Ops.INDEX and node.src[0].op is Ops.STAGE]
 
 
-def _fits(stage: UOp, read: UOp, reads: dict[UOp, list[UOp]]) -> bool:
-    """Whether a STAGE uses another only element by element, under loops of the same extents."""
+def _fits(stage: UOp, loops: Loops, reads: dict[UOp, list[UOp]], group: dict[UOp, Loops]) -> bool:
+    """Whether a STAGE reads all that a kernel writes only element by element, under loops of the same extents."""
     own = stage.src[1:]
-    if read.arg.ends_kernel:
+    inside = [index for index in reads[stage] if group[index.src[0]] == loops]
+    if not own or any(index.src[1:] != own or index.src[0].arg.ends_kernel for index in inside):
         return False
-    if not own or [extent_of(loop) for loop in own] != [extent_of(loop) for loop in read.src[1:]]:
+    if [extent_of(loop) for loop in own] != [extent_of(loop) for loop in loops]:
         return False
-    if any(index.src[1:] != own for index in reads[stage] if index.src[0] is read):
+    members = [member for member in reads if group[member] == loops]
+    if any(i.src[0] is stage and i.src[1:] != m.src[1:] for m in members for i in reads[m]):
         return False
     return len(own) == 1 or not _reduces(stage)
 

@@ -11,6 +11,7 @@ After:   SINK(STAGE(ADD(REDUCE(INDEX(x, i*K+k), k), INDEX(b, i)), i))
 
 from __future__ import annotations
 
+from loomgrad.dtype import dtypes
 from loomgrad.ir.args import Invalid, StageArg
 from loomgrad.ir.movement import Indices, both, flatten, gated, source_indices
 from loomgrad.ir.opcode import GroupOp, Ops
@@ -112,7 +113,7 @@ class _Builder:
         found: list[UOp] = []
         inside: UOp | None = None
         for position, size in enumerate(table.shape[: len(node.src) - 1], start=1):
-            index = self._source(node, position)
+            index = self._source(node, position).cast(dtypes.weakint)
             check = ~(index < 0) & (index < size)
             inside = both(inside, check)
             found.append(index)

@@ -48,6 +48,26 @@ def test_a_value_between_two_outputs_of_one_kernel() -> None:
         np.testing.assert_array_equal(output.numpy(), expected)
 
 
+def test_a_kernel_with_several_outputs_reads_none_of_them() -> None:
+    x = Tensor(np.arange(12, dtype=np.float32).reshape(3, 4))
+    total = x.sum(0)
+    more = total + 1
+    mixed = more + total.flip(0)
+    Tensor.realize(total, more, mixed)
+    assert mixed.tolist() == [34.0, 34.0, 34.0, 34.0]
+    stored = x.sum(0).contiguous()
+    product = (stored + 1).contiguous() * (stored * stored).sum()
+    column = x.numpy().sum(0)
+    np.testing.assert_array_equal(product.numpy(), (column + 1) * (column * column).sum())
+
+
+def test_indices_of_several_dtypes() -> None:
+    x = Tensor(np.arange(12, dtype=np.float32).reshape(3, 4))
+    for first, second in (("int32", "int64"), ("int64", "uint8"), ("int8", "int32")):
+        row = x[Tensor(np.array(1, first))]
+        assert row[Tensor(np.array([1, 3], second))].tolist() == [5.0, 7.0]
+
+
 if __name__ == "__main__":
     for number in range(int(sys.argv[1]), int(sys.argv[2])):
         check(number)
