@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from loomgrad.codegen.opt.actions import decided
-from loomgrad.codegen.opt.heuristic import choose_actions
+from loomgrad.codegen.opt.actions import Action, decided
+from loomgrad.codegen.opt.heuristic import choose_actions, long_sums
 from loomgrad.codegen.opt.loops import merged
 from loomgrad.config import NOOPT
 from loomgrad.ir.args import AxisType, KernelInfo
@@ -24,9 +24,12 @@ def merge_loops(kernel: UOp, target: Target) -> UOp:
 def optimise(kernel: UOp, target: Target) -> UOp:
     """The kernel with its loops split and typed.  NOOPT leaves them plain."""
     (effect,) = kernel.src
-    actions = [] if NOOPT else choose_actions(effect, target)
-    for action in actions:
-        effect = action.apply(effect)
+    actions: list[Action] = []
+    for choose in () if NOOPT else (choose_actions, long_sums):
+        chosen = choose(effect, target)
+        for action in chosen:
+            effect = action.apply(effect)
+        actions.extend(chosen)
     effect = simplify(decided(effect))
     info = KernelInfo(kernel_name(effect), tuple(str(action) for action in actions))
     return UOp.sink(effect, info=info)

@@ -7,6 +7,7 @@ import pytest
 from loomgrad.codegen.opt.actions import Action, Swap, Thread, Unroll, Upcast
 from loomgrad.codegen.opt.heuristic import choose_actions
 from loomgrad.codegen.opt.loops import merged, output_loops, split
+from loomgrad.codegen.optimise import merge_loops, optimise
 from loomgrad.config import Context
 from loomgrad.dtype import dtypes
 from loomgrad.errors import UnsupportedError
@@ -78,6 +79,14 @@ def test_a_transposition_gets_a_tile() -> None:
 def test_a_sum_has_several_accumulators() -> None:
     (kernel,) = kernels_of(Inputs()(1 << 16).sum())
     assert choose_actions(kernel.src[0], TARGET) == [Unroll((0,), 32)]
+
+
+def test_a_long_sum_is_a_sum_of_sums() -> None:
+    (kernel,) = kernels_of(Inputs()(1 << 20).sum())
+    optimised = optimise(merge_loops(kernel, TARGET), TARGET)
+    assert optimised.arg.actions == ("Unroll(0, 32)", "Cascade(0.0, 1024)")
+    (integers,) = kernels_of(Inputs()(1 << 20, dtype=dtypes.int32).sum())
+    assert len(optimise(merge_loops(integers, TARGET), TARGET).arg.actions) == 1
 
 
 def test_without_optimisation_there_are_no_lanes() -> None:

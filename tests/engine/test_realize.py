@@ -173,6 +173,14 @@ def test_the_cache_keeps_what_was_used_last() -> None:
     assert (cache.get("a"), cache.get("b"), cache.get("c"), len(cache)) == (1, None, 3, 2)
 
 
+def test_long_sums_stay_accurate() -> None:
+    with Context(CHECK=False):
+        mean = (Tensor.ones(1 << 23).contiguous() * 0.1).mean().item()
+        columns = (Tensor.ones(1 << 20, 3).contiguous() * 0.1).sum(0).numpy()
+    assert mean == pytest.approx(0.1, rel=1e-5)
+    np.testing.assert_allclose(columns, 0.1 * (1 << 20), rtol=3e-5)
+
+
 def test_the_state_of_the_process_can_be_cleared() -> None:
     x = random(4) + 1
     first = x.numpy().copy()

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from loomgrad.codegen.opt.loops import output_loops, reordered, retyped, split
+from loomgrad.codegen.opt.loops import cascaded, output_loops, reordered, retyped, split
 from loomgrad.errors import UnsupportedError
 from loomgrad.ir.args import AxisType
 from loomgrad.ir.opcode import Ops
+from loomgrad.ir.shape import extent_of
 from loomgrad.ir.uop import UOp
 
 Axis = tuple[int, ...]
@@ -93,6 +94,19 @@ class Swap(Action):
 
     def __str__(self) -> str:
         return f"Swap({'.'.join(map(str, self.axis))}, {'.'.join(map(str, self.other))})"
+
+
+@dataclass(frozen=True, slots=True)
+class Cascade(Action):
+    """A reduction in two levels: `amount` iterations of the loop are reduced, then these results."""
+
+    def apply(self, effect: UOp) -> UOp:
+        loop = self._loop(effect)
+        if loop.arg.kind is not AxisType.REDUCE or extent_of(loop) % self.amount:
+            raise UnsupportedError(
+                f"{self}: the loop is not a reduction's that {self.amount} divides"
+            )
+        return cascaded(effect, loop, self.amount)
 
 
 def decided(effect: UOp) -> UOp:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from loomgrad.codegen.opt.actions import Action, Swap, Thread, Unroll, Upcast
+from loomgrad.codegen.opt.actions import Action, Cascade, Swap, Thread, Unroll, Upcast
 from loomgrad.codegen.opt.loops import output_loops, reductions
 from loomgrad.codegen.strides import Access, access_of, loads_below
+from loomgrad.ir.args import AxisType
 from loomgrad.ir.estimate import estimate
 from loomgrad.ir.opcode import Ops
 from loomgrad.ir.shape import extent_of, size_of
@@ -21,6 +22,8 @@ from loomgrad.target import Target
 PARALLEL_SECONDS = 25e-6  # work that is worth waking the other workers, which takes about as long
 ACCUMULATORS = 4  # independent vectors of a reduction, enough to hide the latency of an addition
 ELEMENTWISE_VECTORS = 2  # vectors per iteration of an elementwise loop
+MOST_WASTE = 1.15  # iterations with those that a mask switches off, over those without
+LONGEST_SUM = 1024  # terms that one accumulator adds before it is itself a term: the error grows with both counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +113,16 @@ def _crossing_loop(shape: Shape, loop: UOp) -> UOp | None:
 
 
 def _lane_count(extent: int, width: int, vectors: int) -> int:
-    """As many whole vectors as divide the extent; a masked vector where nothing divides; a short extent whole."""
+    """As many whole vectors as divide the extent; masked ones where that wastes little; a short extent whole."""
     for count in range(vectors, 0, -1):
         if extent % (count * width) == 0:
             return count * width
-    if extent <= width * vectors:
+    if extent <= width * max(vectors, 2):
         return extent
+    for count in range(vectors, 0, -1):
+        lanes = count * width
+        if -(-extent // lanes) * lanes <= MOST_WASTE * extent:
+            return lanes
     half = width // 2
     return half if half > 1 and extent % half == 0 else width
 
@@ -255,6 +262,22 @@ def _row_reduction(reduce: UOp, target: Target) -> list[Action]:
         if extent_of(loop) > 1 and _fits(loads, loop) and _contiguous(loads, loop):
             return [Unroll(loop.arg.axis, _lane_count(extent_of(loop), width, ACCUMULATORS))]
     return []
+
+
+def long_sums(effect: UOp, target: Target) -> list[Action]:
+    """Float sums over long loops become sums of sums."""
+    actions: list[Action] = []
+    for reduce in reductions(effect):
+        if reduce.arg.op is not Ops.ADD or not reduce.dtype.is_float:
+            continue
+        loop = max((r for r in reduce.src[1:]), key=extent_of)
+        extent = extent_of(loop)
+        if extent <= 2 * LONGEST_SUM or loop.arg.kind is not AxisType.REDUCE:
+            continue
+        parts = [n for n in range(LONGEST_SUM, 15, -1) if extent % n == 0]
+        if parts:
+            actions.append(Cascade(loop.arg.axis, parts[0]))
+    return actions
 
 
 def _is_worth_sharing(effect: UOp, target: Target) -> bool:

@@ -85,6 +85,28 @@ def _or_identity(closing: UOp, value: UOp, inside: UOp | None) -> UOp:
     return UOp(Ops.WHERE, (inside, value, identity))
 
 
+def cascaded(effect: UOp, loop: UOp, amount: int) -> UOp:
+    """Before: REDUCE(v, j, k, m).   After: REDUCE(REDUCE(v, ki, m), j, ko), k = ko * amount + ki.
+
+    Because: a reduction may be done in any order.  Lanes stay with the outer one.
+    """
+    inner = UOp.range(amount, (*loop.arg.axis, 1), loop.arg.kind)
+    outer = UOp.range(extent_of(loop) // amount, (*loop.arg.axis, 0), loop.arg.kind)
+
+    def make(node: UOp, sources: Sources) -> UOp:
+        if node is loop:
+            return outer * amount + inner
+        if node.op is not Ops.REDUCE or loop not in node.src[1:]:
+            return with_sources(node, sources)
+        place = node.src.index(loop)
+        lanes = [s for s in sources[place + 1 :] if s.arg.kind is not AxisType.REDUCE]
+        rest = [s for s in sources[place + 1 :] if s.arg.kind is AxisType.REDUCE]
+        part = sources[0].fold_ranges(node.arg.op, inner, *rest)
+        return part.fold_ranges(node.arg.op, *sources[1:place], outer, *lanes)
+
+    return simplify(transform(effect, make))
+
+
 def merged(effect: UOp) -> UOp:
     """Adjacent loops of one kind as one, where that needs no more division."""
     changed = True
