@@ -2,9 +2,9 @@
 
 Walks from the outputs to the inputs.  An output gets a fresh RANGE for each axis; every consumer then demands its
 sources under index expressions, which movement operations transform.  A computed node whose consumers all demand
-the same indices, and which uses every loop it stands in, is computed in place.  Otherwise, or where a reduction
-stands inside of another, it gets ranges of its own: it will be a STAGE, and the fuse pass decides whether it is
-stored.
+the same indices, and for which the loops around it stand for one element each, is computed in place.  Otherwise, or
+where a reduction stands inside of another, it gets ranges of its own: it will be a STAGE, and the fuse pass decides
+whether it is stored.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from loomgrad.ir.args import AxisType, ReduceArg
 from loomgrad.ir.estimate import WEIGHT
 from loomgrad.ir.movement import ZERO, Indices, both, source_indices
 from loomgrad.ir.opcode import GroupOp, Ops
-from loomgrad.ir.shape import Shape
+from loomgrad.ir.shape import Shape, extent_of, size_of
 from loomgrad.ir.uop import UOp
 
 Ranges = tuple[UOp, ...]
@@ -141,7 +141,8 @@ def _place(node: UOp, demands: list[Demand], is_root: bool, places: Places) -> P
         scope = min((d.scope for d in demands), key=len)
         used = frozenset[UOp]().union(*(index.ranges for index in first.indices))
         nested = node.op is Ops.REDUCE and any(r.arg.kind is AxisType.REDUCE for r in scope)
-        if agree and used.issuperset(scope) and not nested:
+        once = size_of(node.shape) >= size_of(extent_of(loop) for loop in scope)
+        if agree and used.issuperset(scope) and once and not nested:
             return Place(first.indices, first.gate, scope, None, work)
     indices = places.fresh(node.shape)
     return Place(indices, None, loops_of(indices), loops_of(indices), forced=too_long)

@@ -142,3 +142,11 @@ def test_joining_never_makes_kernels_wait_for_each_other() -> None:
     c = a + b
     kernels = kernels_of(a, b, c, matmul(c, a))
     assert sum(stores_of(kernel) for kernel in kernels) == 4
+
+
+def test_a_reduction_under_repeated_elements_is_stored() -> None:
+    new = Inputs()
+    x, w, big = new(64, 64), new(64, 32), new(64, 64)
+    repeated = matmul(x, w).reshape(64, 32, 1).expand(64, 32, 2).reshape(64, 64)
+    kernels = kernels_of(repeated * big)
+    assert len(kernels) == 2
