@@ -219,6 +219,14 @@ class Arithmetic(Operand):
         """Sine of x in radians."""
         return self._float(Ops.SIN)
 
+    def cos(self) -> Self:
+        """Cosine of x in radians."""
+        return self._float(Ops.COS)
+
+    def tan(self) -> Self:
+        """Tangent of x in radians."""
+        return self.sin() / self.cos()
+
     def tanh(self) -> Self:
         """Hyperbolic tangent."""
         return self._float(Ops.TANH)

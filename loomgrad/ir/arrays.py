@@ -211,9 +211,9 @@ def array_forms() -> dict[Op, Callable[..., Array]]:
     # fmt: off
     return {
         Ops.EXP2: np.exp2,              Ops.LOG2: np.log2,              Ops.EXP: np.exp,
-        Ops.LOG: np.log,                Ops.SIN: np.sin,                Ops.TANH: np.tanh,
-        Ops.SQRT: np.sqrt,              Ops.RECIPROCAL: np.reciprocal,  Ops.NEG: np.negative,
-        Ops.TRUNC: _truncate,
+        Ops.LOG: np.log,                Ops.SIN: np.sin,                Ops.COS: np.cos,
+        Ops.TANH: np.tanh,              Ops.SQRT: np.sqrt,              Ops.RECIPROCAL: np.reciprocal,
+        Ops.NEG: np.negative,           Ops.TRUNC: _truncate,
         Ops.ADD: np.add,                Ops.SUB: np.subtract,           Ops.MUL: np.multiply,
         Ops.FDIV: np.true_divide,       Ops.CDIV: _truncated_divide,    Ops.CMOD: _truncated_modulo,
         Ops.FLOORDIV: _floor_divide,    Ops.FLOORMOD: _floor_modulo,    Ops.MAX: np.maximum,
@@ -237,7 +237,10 @@ def operand(array: Array, source: DType, common: DType) -> Array:
 
 
 FLOAT_FUNCTIONS = frozenset(
-    (Ops.EXP2, Ops.LOG2, Ops.EXP, Ops.LOG, Ops.SIN, Ops.TANH, Ops.SQRT, Ops.RECIPROCAL, Ops.FDIV)
+    (
+        *(Ops.EXP2, Ops.LOG2, Ops.EXP, Ops.LOG, Ops.SIN, Ops.COS, Ops.TANH),
+        *(Ops.SQRT, Ops.RECIPROCAL, Ops.FDIV),
+    )
 )
 
 

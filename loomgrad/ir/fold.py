@@ -92,6 +92,7 @@ def _or_nan(function: Callable[[float], float], overflow: float) -> Callable[[fl
 exp = _or_nan(math.exp, math.inf)
 exp2 = _or_nan(math.exp2, math.inf)
 sine = _or_nan(math.sin, math.nan)
+cosine = _or_nan(math.cos, math.nan)
 square_root = _or_nan(math.sqrt, math.nan)
 _log = _or_nan(math.log, math.nan)
 _log2 = _or_nan(math.log2, math.nan)

@@ -79,6 +79,7 @@ class Ops(metaclass=_Namespace):
     EXP: Op
     LOG: Op
     SIN: Op
+    COS: Op
     TANH: Op
     SQRT: Op
     RECIPROCAL: Op
@@ -148,8 +149,8 @@ class GroupOp:
 
     Movement = OpSet(Ops.RESHAPE, Ops.PERMUTE, Ops.FLIP, Ops.PAD, Ops.SHRINK, Ops.EXPAND)
     Unary = OpSet(
-        *(Ops.CAST, Ops.BITCAST, Ops.EXP2, Ops.LOG2, Ops.EXP, Ops.LOG, Ops.SIN, Ops.TANH),
-        *(Ops.SQRT, Ops.RECIPROCAL, Ops.NEG, Ops.TRUNC),
+        *(Ops.CAST, Ops.BITCAST, Ops.EXP2, Ops.LOG2, Ops.EXP, Ops.LOG, Ops.SIN, Ops.COS),
+        *(Ops.TANH, Ops.SQRT, Ops.RECIPROCAL, Ops.NEG, Ops.TRUNC),
     )
     Comparison = OpSet(Ops.CMPLT, Ops.CMPNE, Ops.CMPEQ)
     Binary = OpSet(
@@ -163,6 +164,7 @@ class GroupOp:
     Associative = OpSet(Ops.ADD, Ops.MUL, Ops.MAX, Ops.AND, Ops.OR, Ops.XOR)
     Division = OpSet(Ops.CDIV, Ops.CMOD, Ops.FLOORDIV, Ops.FLOORMOD)
     Transcendental = OpSet(
-        *(Ops.EXP2, Ops.LOG2, Ops.EXP, Ops.LOG, Ops.SIN, Ops.TANH, Ops.POW, Ops.SQRT)
+        *(Ops.EXP2, Ops.LOG2, Ops.EXP, Ops.LOG, Ops.SIN, Ops.COS, Ops.TANH),
+        *(Ops.POW, Ops.SQRT),
     )
     Storage = OpSet(Ops.BUFFER, Ops.PARAM)

@@ -163,6 +163,10 @@ class PatternAlgebra(ABC):
         """Sine."""
         return self.alu(Ops.SIN)
 
+    def cos(self) -> Self:
+        """Cosine."""
+        return self.alu(Ops.COS)
+
     def tanh(self) -> Self:
         """Hyperbolic tangent."""
         return self.alu(Ops.TANH)

@@ -22,7 +22,9 @@ EXACT = OpSet(
     *(Ops.WHERE, Ops.BITCAST, Ops.STACK),
 )
 # Operations that may be off by two units in the last place, where others round once.
-FUNCTIONS = OpSet(Ops.EXP2, Ops.LOG2, Ops.EXP, Ops.LOG, Ops.SIN, Ops.TANH, Ops.POW)
+FUNCTIONS = OpSet(
+    *(Ops.EXP2, Ops.LOG2, Ops.EXP, Ops.LOG, Ops.SIN, Ops.COS, Ops.TANH, Ops.POW),
+)
 
 
 def epsilon(dtype: DType) -> float:
@@ -177,6 +179,7 @@ def _rules() -> dict[Op, Callable[..., Array]]:
         Ops.LOG: _logarithm,
         Ops.LOG2: _logarithm,
         Ops.SIN: lambda r, a, da: da,
+        Ops.COS: lambda r, a, da: da,
         Ops.TANH: lambda r, a, da: da,
         Ops.SQRT: _square_root,
         Ops.POW: _power,

@@ -22,7 +22,7 @@ from loomgrad.rules.functions.hyperbolic import tanh
 from loomgrad.rules.functions.logarithm import log, log2
 from loomgrad.rules.functions.power import float_power, int_power
 from loomgrad.rules.functions.threefry import threefry
-from loomgrad.rules.functions.trigonometric import sin
+from loomgrad.rules.functions.trigonometric import cos, sin
 
 FUNCTIONS: dict[Op, Callable[..., UOp]] = {
     Ops.EXP: exp,
@@ -30,6 +30,7 @@ FUNCTIONS: dict[Op, Callable[..., UOp]] = {
     Ops.LOG: log,
     Ops.LOG2: log2,
     Ops.SIN: sin,
+    Ops.COS: cos,
     Ops.TANH: tanh,
     Ops.POW: float_power,
 }

@@ -43,6 +43,7 @@ GRADIENTS = PatternMatcher((
     _row(Ops.LOG,        elementwise.logarithm),
     _row(Ops.LOG2,       elementwise.logarithm_of_2),
     _row(Ops.SIN,        elementwise.sine),
+    _row(Ops.COS,        elementwise.cosine),
     _row(Ops.TANH,       elementwise.hyperbolic_tangent),
     _row(Ops.TRUNC,      elementwise.nothing),
     _row(Ops.WHERE,      elementwise.choose),

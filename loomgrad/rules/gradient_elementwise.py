@@ -102,9 +102,13 @@ def logarithm_of_2(ctx: Cotangent, node: UOp) -> Gradients:
 
 
 def sine(ctx: Cotangent, node: UOp) -> Gradients:
-    """sin(x): cos(x) = 1 - 2 sin(x / 2)**2, where half of x is exact, unlike x plus a quarter turn."""
-    half = (node.src[0] * 0.5).sin()
-    return (ctx.scaled(lambda g: g * (1.0 - half * half * 2)),)
+    """sin(x): cos(x)."""
+    return (ctx.scaled(lambda g: g * node.src[0].cos()),)
+
+
+def cosine(ctx: Cotangent, node: UOp) -> Gradients:
+    """cos(x): -sin(x)."""
+    return (ctx.scaled(lambda g: -(g * node.src[0].sin())),)
 
 
 def hyperbolic_tangent(ctx: Cotangent, node: UOp) -> Gradients:

@@ -189,6 +189,7 @@ UNARY = (
     Ops.EXP2,
     Ops.LOG,
     Ops.SIN,
+    Ops.COS,
     Ops.TANH,
     Ops.SQRT,
     Ops.RECIPROCAL,

@@ -189,6 +189,7 @@ UNARY_SPECIALS = (
     (Ops.SQRT,       ((-1.0, NAN), (-0.0, -0.0), (4.0, 2.0), (INF, INF), (-INF, NAN))),
     (Ops.RECIPROCAL, ((0.0, INF), (-0.0, -INF), (INF, 0.0), (-INF, -0.0), (4.0, 0.25))),
     (Ops.SIN,        ((INF, NAN), (-INF, NAN), (0.0, 0.0), (-0.0, -0.0), (NAN, NAN))),
+    (Ops.COS,        ((INF, NAN), (-INF, NAN), (0.0, 1.0), (-0.0, 1.0), (NAN, NAN))),
     (Ops.EXP2,       ((2000.0, INF), (-2000.0, 0.0), (3.0, 8.0), (-INF, 0.0), (INF, INF))),
     (Ops.EXP,        ((1000.0, INF), (-1000.0, 0.0), (0.0, 1.0), (NAN, NAN))),
     (Ops.TANH,       ((INF, 1.0), (-INF, -1.0), (-0.0, -0.0), (NAN, NAN))),

@@ -228,6 +228,7 @@ def test_early_reject_demands_operations_among_the_sources() -> None:
         (x.log(), Ops.LOG),
         (x.log2(), Ops.LOG2),
         (x.sin(), Ops.SIN),
+        (x.cos(), Ops.COS),
         (x.tanh(), Ops.TANH),
         (x.sqrt(), Ops.SQRT),
         (x.reciprocal(), Ops.RECIPROCAL),

@@ -26,6 +26,7 @@ FUNCTIONS: dict[Op, tuple[Reference, float, int]] = {
     Ops.LOG:  (np.log,  2.0, 28),
     Ops.LOG2: (np.log2, 1.0, 29),
     Ops.SIN:  (np.sin,  2.0, 39),
+    Ops.COS:  (np.cos,  2.0, 41),
     Ops.TANH: (np.tanh, 2.0, 25),
 }
 # fmt: on
@@ -55,8 +56,9 @@ def interesting(op: Op, generator: np.random.Generator) -> Array:
     around_one = 1 + sign * 2.0 ** generator.uniform(-52, -1, size)
     if op in (Ops.LOG, Ops.LOG2):
         return np.concatenate((around_one, 2.0 ** generator.uniform(-1074, 1023, size)))
-    if op is Ops.SIN:
-        multiples = np.round(2.0 ** generator.uniform(0, 60, size)) * np.pi
+    if op in (Ops.SIN, Ops.COS):
+        turns = np.round(2.0 ** generator.uniform(0, 60, size))
+        multiples = (turns + (0.5 if op is Ops.COS else 0.0)) * np.pi
         return np.concatenate((small, sign * 2.0 ** generator.uniform(0, 1023, size), multiples))
     bound = {Ops.EXP: 745.0, Ops.EXP2: 1075.0, Ops.TANH: 20.0}[op]
     return np.concatenate((small, generator.uniform(-bound, min(bound, 1024), size)))
@@ -128,16 +130,22 @@ def test_sine_and_tangent_stay_within_one() -> None:
     )
     large = floats_by_bits(65537)
     for x in (near_peak, large):
-        for op in (Ops.SIN, Ops.TANH):
+        for op in (Ops.SIN, Ops.COS, Ops.TANH):
             assert not np.any(np.abs(compiled(op, dtypes.float32)(x)) > 1)
 
 
-def test_sine_next_to_multiples_of_pi() -> None:
-    """The float32 nearest to multiples of pi, up to the largest: the result is all that rounding them left."""
-    multiples = np.unique(np.round(2.0 ** np.linspace(0, 120, 200_000))) * np.pi
-    x = multiples.astype(np.float32)
-    close = np.argsort(np.abs(np.sin(x.astype(np.float64))))[:2000]
-    error = last_places_off(
-        compiled(Ops.SIN, dtypes.float32)(x[close]), np.sin(x[close].astype(np.float64))
-    )
-    assert error.max() <= 1
+@pytest.mark.parametrize(("op", "zero"), [(Ops.SIN, 0.0), (Ops.COS, 0.5)])
+def test_next_to_zeros(op: Op, zero: float) -> None:
+    """The float32 nearest to zeros, up to the largest: the result is all that rounding them left."""
+    function = FUNCTIONS[op][0]
+    zeros = (np.unique(np.round(2.0 ** np.linspace(0, 120, 200_000))) + zero) * np.pi
+    x = zeros.astype(np.float32)
+    close = np.argsort(np.abs(function(x.astype(np.float64))))[:2000]
+    truth = function(x[close].astype(np.float64))
+    assert last_places_off(compiled(op, dtypes.float32)(x[close]), truth).max() <= 1
+
+
+def test_the_cosine_of_zero_is_one() -> None:
+    for dtype in (dtypes.float32, dtypes.float64):
+        small = np.array([0.0, -0.0, 1e-300, 2.0**-28, -(2.0**-40)], numpy_dtype(dtype))
+        assert compiled(Ops.COS, dtype)(small).tolist() == [1.0] * 5

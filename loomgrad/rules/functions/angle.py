@@ -1,4 +1,4 @@
-"""Arguments of periodic functions, reduced exactly: r with sin r = sin x and |r| at most pi/2.
+"""Arguments of periodic functions, reduced exactly: r with sin r = sin x, or = cos x, and |r| at most pi/2.
 
 A float32 may be as large as 2**128, a float64 as 2**1024, and x mod pi needs all digits of x / pi down to some 2**-60
 (2**-120), because x can lie that close to a multiple of pi.  WHERE computes both of its arms, so a separate path for
@@ -46,8 +46,8 @@ _LARGE = 40  # from 2**40 on, Payne and Hanek
 _SIGN = 1 << 63
 
 
-def reduced_float(x: UOp) -> UOp:
-    """r for float32 x; NaN for infinities."""
+def reduced_float(x: UOp, quarter: bool = False) -> UOp:
+    """r for float32 x; NaN for infinities.  With `quarter` sin r = cos x: half of a half turn is added."""
     size = absolute(x)
     scale: UOp = x.const_like(_HALF_TURNS[0][1])
     high, low = (UOp.const(value, dtypes.float64) for value in _HALF_TURNS[0][2:])
@@ -61,23 +61,29 @@ def reduced_float(x: UOp) -> UOp:
     m = (x * scale).cast(dtypes.float64)
     product = m * high
     to_integer = m.const_like(1.5 * 2.0**52)
-    moved = product + to_integer
+    half = m.const_like(0.5)
+    moved = (product + half if quarter else product) + to_integer
     missing = fused(m, low, fused(m, high, -product))
-    turns_left = product - (moved - to_integer) + missing
+    turns_left = product - (moved - to_integer)
+    turns_left = (turns_left + half if quarter else turns_left) + missing
     r = with_sign(turns_left * m.const_like(math.pi), _parity(moved.bitcast(dtypes.uint64)))
     return r.cast(dtypes.float32)
 
 
-def reduced_double(x: UOp) -> UOp:
-    """r for float64 x; NaN for infinities."""
+def reduced_double(x: UOp, quarter: bool = False) -> UOp:
+    """r for float64 x; NaN for infinities.  With `quarter` sin r = cos x."""
     to_integer = x.const_like(1.5 * 2.0**52)
-    moved = fused(x, 1 / math.pi, to_integer)
-    n = moved - to_integer
+    if quarter:
+        moved = fused(x, 1 / math.pi, 0.5) + to_integer
+        n = moved - to_integer - x.const_like(0.5)
+    else:
+        moved = fused(x, 1 / math.pi, to_integer)
+        n = moved - to_integer
     rest = x
     for part in _PI:
         rest = fused(n, -part, rest)
     near = with_sign(rest, _parity(moved.bitcast(dtypes.uint64)))
-    return _large_double(x, near)
+    return _large_double(x, near, quarter)
 
 
 def _parity(number: UOp) -> UOp:
@@ -85,7 +91,7 @@ def _parity(number: UOp) -> UOp:
     return number << number.const_like(63)
 
 
-def _large_double(x: UOp, near: UOp) -> UOp:
+def _large_double(x: UOp, near: UOp, quarter: bool) -> UOp:
     """r by Payne and Hanek's method where x is large and finite, else `near`."""
     layout = LAYOUTS[x.dtype]
     bits = x.bitcast(dtypes.uint64)
@@ -95,6 +101,8 @@ def _large_double(x: UOp, near: UOp) -> UOp:
     large = start < number(layout.bias + 1 - _LARGE)
     significand = (bits & number(layout.fraction_mask)) | number(1 << layout.fraction)
     high, low = _product(significand, _window(start))
+    if quarter:
+        high = high + number(1 << 62)
     # Half turns in units of 2**-127.  Without the highest bit and doubled, a signed fraction of one half turn.
     odd = (high + number(1 << 62)) & number(_SIGN)
     fraction = (high << number(1)) | (low >> number(63))
@@ -103,7 +111,8 @@ def _large_double(x: UOp, near: UOp) -> UOp:
     )
     turns = _fraction(fraction ^ negative, (low << number(1)) ^ negative)
     r = fused(turns, _PI[0], turns * turns.const_like(_PI[1]))
-    sign = odd ^ ((bits ^ negative) & number(_SIGN))
+    # The product is that of |x|: the sine has the sign of x, the cosine not.
+    sign = odd ^ ((negative if quarter else bits ^ negative) & number(_SIGN))
     return large.where(with_sign(r, sign), near)
 
 
