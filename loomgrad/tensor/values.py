@@ -15,7 +15,7 @@ from loomgrad.ir.args import ParamArg
 from loomgrad.ir.opcode import Ops
 from loomgrad.ir.uop import UOp
 from loomgrad.memory import Buffer, Device
-from loomgrad.tensor.core import release_roots, settled_views, unique
+from loomgrad.tensor.core import is_storage, release_roots, settled_views, unique
 from loomgrad.tensor.creation import storage
 from loomgrad.tensor.data import Nested, nested
 from loomgrad.tensor.networks import Networks
@@ -39,7 +39,13 @@ class Values(Networks):
         asked = {id(tensor): tensor for tensor in (self, *more)}.values()
         for tensor in asked:
             touch(tensor)
-        pending = [tensor for tensor in asked if realized_value(tensor.uop) is None]
+        pending = []
+        for tensor in asked:
+            known = realized_value(tensor.uop)
+            if known is None:
+                pending.append(tensor)
+            elif tensor.uop.op is not Ops.NOOP and not is_storage(tensor.uop):
+                tensor._settle(known)  # an equal value was computed for another tensor
         if pending:
             results = realize([tensor.uop for tensor in pending])
             for tensor, result in zip(pending, results, strict=True):
