@@ -1,1 +1,38 @@
-"""Neural networks: layers, optimizers, and the data that ships with the package."""
+"""Neural networks: layers, losses, optimizers, state, data.  Names and arguments are PyTorch's."""
+
+from loomgrad.nn import datasets as datasets
+from loomgrad.nn import functional as functional
+from loomgrad.nn import optim as optim
+from loomgrad.nn import state as state
+from loomgrad.nn.activation import GELU as GELU
+from loomgrad.nn.activation import Flatten as Flatten
+from loomgrad.nn.activation import Identity as Identity
+from loomgrad.nn.activation import LeakyReLU as LeakyReLU
+from loomgrad.nn.activation import LogSoftmax as LogSoftmax
+from loomgrad.nn.activation import ReLU as ReLU
+from loomgrad.nn.activation import Sigmoid as Sigmoid
+from loomgrad.nn.activation import SiLU as SiLU
+from loomgrad.nn.activation import Softmax as Softmax
+from loomgrad.nn.activation import Tanh as Tanh
+from loomgrad.nn.containers import ModuleList as ModuleList
+from loomgrad.nn.containers import Sequential as Sequential
+from loomgrad.nn.convolution import Conv2d as Conv2d
+from loomgrad.nn.dropout import Dropout as Dropout
+from loomgrad.nn.embedding import Embedding as Embedding
+from loomgrad.nn.linear import Linear as Linear
+from loomgrad.nn.loss import BCEWithLogitsLoss as BCEWithLogitsLoss
+from loomgrad.nn.loss import CrossEntropyLoss as CrossEntropyLoss
+from loomgrad.nn.loss import L1Loss as L1Loss
+from loomgrad.nn.loss import MSELoss as MSELoss
+from loomgrad.nn.loss import NLLLoss as NLLLoss
+from loomgrad.nn.module import Module as Module
+from loomgrad.nn.normalization import BatchNorm as BatchNorm
+from loomgrad.nn.normalization import BatchNorm1d as BatchNorm1d
+from loomgrad.nn.normalization import BatchNorm2d as BatchNorm2d
+from loomgrad.nn.normalization import BatchNorm3d as BatchNorm3d
+from loomgrad.nn.normalization import GroupNorm as GroupNorm
+from loomgrad.nn.normalization import LayerNorm as LayerNorm
+from loomgrad.nn.normalization import RMSNorm as RMSNorm
+from loomgrad.nn.parameter import Parameter as Parameter
+from loomgrad.nn.pooling import AvgPool2d as AvgPool2d
+from loomgrad.nn.pooling import MaxPool2d as MaxPool2d

@@ -1,57 +1,56 @@
-"""The demo: a small network learns to read handwritten digits, on kernels compiled for this machine."""
+"""The demo: a small convolutional network learns to read handwritten digits, on kernels compiled for this machine."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from statistics import median
 from time import perf_counter
 
+from loomgrad.capture import jit
 from loomgrad.memory import GlobalCounters
+from loomgrad.nn.convolution import Conv2d
 from loomgrad.nn.datasets import digits, shuffled
+from loomgrad.nn.linear import Linear
+from loomgrad.nn.normalization import BatchNorm2d
 from loomgrad.nn.optim import Adam, Optimizer
+from loomgrad.nn.state import get_parameters
 from loomgrad.tensor import Tensor, no_grad
 
 SEED = 42
-STEPS = 400
+STEPS = 300
 BATCH = 128
-HIDDEN = 128
-LEARNING_RATE = 0.005
+CHANNELS = (8, 16)
+LEARNING_RATE = 0.01  # at the first step; it falls to 0 at the last
 LABEL_SMOOTHING = 0.1  # keeps so small a network from learning its 1348 digits by heart
-PIXELS, CLASSES = 64, 10
+CLASSES = 10
 WIDTH = 8
 SHADES = " ░▒▓█"
 SHOWN = 6
 
+Step = Callable[[Tensor, Tensor], Tensor]
+
 
 class Network:
-    """Pixels to 128 hidden units to 10 scores."""
+    """Two convolutions, each with batch normalisation; the greatest of 2 by 2; ten scores."""
 
     def __init__(self) -> None:
-        self.w1, self.b1 = _layer(PIXELS, HIDDEN)
-        self.w2, self.b2 = _layer(HIDDEN, CLASSES)
-        Tensor.realize(*self.parameters)
-
-    @property
-    def parameters(self) -> list[Tensor]:
-        """What is learnt."""
-        return [self.w1, self.b1, self.w2, self.b2]
+        first, second = CHANNELS
+        self.conv1 = Conv2d(1, first, 3, padding=1, bias=False)  # the normalisation has one
+        self.norm1 = BatchNorm2d(first)
+        self.conv2 = Conv2d(first, second, 3, padding=1, bias=False)
+        self.norm2 = BatchNorm2d(second)
+        self.scores = Linear(second * (WIDTH // 2) ** 2, CLASSES)
 
     def __call__(self, pixels: Tensor) -> Tensor:
         """The scores of the ten digits.
 
         **Shapes** pixels: (n, 64) -> (n, 10)
         """
-        hidden = (pixels @ self.w1 + self.b1).relu()
-        return hidden @ self.w2 + self.b2
-
-
-def _layer(inputs: int, outputs: int) -> tuple[Tensor, Tensor]:
-    """Weights and bias, uniform within the inverse root of the number of inputs."""
-    bound = 1 / math.sqrt(inputs)
-    weight = Tensor.uniform(inputs, outputs, low=-bound, high=bound, requires_grad=True)
-    return weight, Tensor.uniform(outputs, low=-bound, high=bound, requires_grad=True)
+        x = pixels.reshape(-1, 1, WIDTH, WIDTH)
+        x = self.norm1(self.conv1(x)).relu()
+        x = self.norm2(self.conv2(x)).relu()
+        return self.scores(x.max_pool2d(2).flatten(1))
 
 
 @dataclass
@@ -87,11 +86,15 @@ def _endless_order(count: int) -> Iterator[int]:
         seed += 1
 
 
-def train_step(network: Network, optimizer: Optimizer, x: Tensor, y: Tensor) -> Tensor:
-    """One step: the loss, its gradients and the new parameters, computed together."""
-    optimizer.zero_grad()
-    loss = network(x).cross_entropy(y, label_smoothing=LABEL_SMOOTHING).backward()
-    return loss.realize(*optimizer.schedule_step())
+def step_of(network: Network, optimizer: Optimizer) -> Step:
+    """One step as a function of a batch: the loss, its gradients and the new parameters, computed together."""
+
+    def step(x: Tensor, y: Tensor) -> Tensor:
+        optimizer.zero_grad()
+        loss = network(x).cross_entropy(y, label_smoothing=LABEL_SMOOTHING).backward()
+        return loss.realize(*optimizer.schedule_step())
+
+    return step
 
 
 def run(steps: int = STEPS) -> Outcome:
@@ -100,13 +103,15 @@ def run(steps: int = STEPS) -> Outcome:
 
     Tensor.manual_seed(SEED)
     network = Network()
-    optimizer = Adam(network.parameters, lr=LEARNING_RATE)
+    optimizer = Adam(get_parameters(network), lr=LEARNING_RATE)
+    step = jit(step_of(network, optimizer))
     outcome = Outcome([], [], [])
     progress = tqdm(batches(steps), desc="training", unit="step", dynamic_ncols=True)
     with Tensor.train():
-        for x, y in progress:
+        for done, (x, y) in enumerate(progress):
+            optimizer.lr.assign(LEARNING_RATE * (1 - done / steps))
             start, before = perf_counter(), GlobalCounters.kernel_count
-            loss = train_step(network, optimizer, x, y)
+            loss = step(x, y)
             outcome.seconds.append(perf_counter() - start)
             outcome.kernels = GlobalCounters.kernel_count - before
             outcome.losses.append(float(loss))

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 from loomgrad.dtype import DType, dtypes, sum_dtype
 from loomgrad.errors import ShapeError
+from loomgrad.nn.affine import affine, last_axes
 from loomgrad.nn.module import Module
 from loomgrad.nn.parameter import Parameter
-from loomgrad.nn.standard import affine, last_axes, standard
 from loomgrad.tensor import Tensor, no_grad
 from loomgrad.tensor.pending import await_step
 
@@ -68,21 +68,14 @@ class BatchNorm(Module):
                 fix="train with larger batches, or use eval()",
             )
         mean = x.mean(axes)
-        distance = x - self._along_channels(mean, x)
+        distance = x - mean.reshape(self.num_features, *[1] * (x.ndim - 2))
         variance = (distance * distance).mean(axes)
         if Tensor.training and self.track_running_stats:
             self._track(mean.detach(), variance.detach(), count)
         return self._normalised(x, mean, variance)
 
     def _normalised(self, x: Tensor, mean: Tensor, variance: Tensor) -> Tensor:
-        scale = (variance + self.eps).rsqrt()
-        if self.weight is not None:
-            scale = scale * self.weight
-        result = (x - self._along_channels(mean, x)) * self._along_channels(scale, x)
-        return result if self.bias is None else result + self._along_channels(self.bias, x)
-
-    def _along_channels(self, values: Tensor, x: Tensor) -> Tensor:
-        return values.reshape(self.num_features, *[1] * (x.ndim - 2))
+        return x.batchnorm(self.weight, self.bias, mean, (variance + self.eps).rsqrt())
 
     @no_grad()
     def _track(self, mean: Tensor, variance: Tensor, count: int) -> None:
@@ -125,7 +118,7 @@ class LayerNorm(Module):
 
     def forward(self, x: Tensor) -> Tensor:
         axes = last_axes(x, self.normalized_shape)
-        return affine(standard(x, axes, self.eps), self.weight, self.bias, x.dtype)
+        return affine(x.layernorm(axes, self.eps), self.weight, self.bias, x.dtype)
 
 
 class RMSNorm(Module):
@@ -148,9 +141,7 @@ class RMSNorm(Module):
     def forward(self, x: Tensor) -> Tensor:
         axes = last_axes(x, self.normalized_shape)
         eps = _epsilon(x.dtype) if self.eps is None else self.eps
-        wide = x.cast(sum_dtype(x.dtype))
-        scale = ((wide * wide).mean(axes, keepdim=True) + eps).rsqrt()
-        return affine(wide * scale, self.weight, None, x.dtype)
+        return affine(x.rmsnorm(axes, eps), self.weight, None, x.dtype)
 
 
 class GroupNorm(Module):
@@ -177,7 +168,7 @@ class GroupNorm(Module):
         if x.ndim < 2 or x.shape[1] != self.num_channels:
             raise ShapeError(f"{self.num_channels} channels in groups got shape {x.shape}")
         groups = x.reshape(x.shape[0], self.num_groups, -1)
-        result = standard(groups, (-1,), self.eps).reshape(x.shape)
+        result = groups.layernorm(-1, self.eps).reshape(x.shape)
         along = (self.num_channels, *[1] * (x.ndim - 2))
         weight = None if self.weight is None else self.weight.reshape(along)
         bias = None if self.bias is None else self.bias.reshape(along)

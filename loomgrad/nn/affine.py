@@ -1,18 +1,10 @@
-"""The steps that normalisations share."""
+"""What normalisations share: over which axes, and weight and bias after it."""
 
 from __future__ import annotations
 
-from loomgrad.dtype import DType, sum_dtype
+from loomgrad.dtype import DType
 from loomgrad.errors import ShapeError
 from loomgrad.tensor import Tensor
-
-
-def standard(x: Tensor, axes: tuple[int, ...], eps: float) -> Tensor:
-    """Mean 0 and variance 1 along axes; half floats give float32."""
-    wide = x.cast(sum_dtype(x.dtype))
-    distance = wide - wide.mean(axes, keepdim=True)
-    variance = (distance * distance).mean(axes, keepdim=True)
-    return distance * (variance + eps).rsqrt()
 
 
 def affine(x: Tensor, weight: Tensor | None, bias: Tensor | None, dtype: DType) -> Tensor:
