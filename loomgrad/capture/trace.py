@@ -57,9 +57,10 @@ class Capture:
             return nodes[output.place].reshape(output.shape)
 
         for output in self.changed:
-            tensor = arguments[output.tensor] if isinstance(output.tensor, int) else output.tensor
-            assert tensor is not None
-            tensor._take(value(output))
+            if isinstance(output.tensor, int):
+                arguments[output.tensor]._receive(value(output))
+            elif output.tensor is not None:
+                output.tensor._take(value(output))
         return rebuild(
             self.result,
             [
@@ -105,7 +106,7 @@ def trace(
     capture.kept.extend(given.kept)
     for output in capture.changed:
         if isinstance(output.tensor, int):
-            given.tensors[output.tensor]._take(aliases[output.tensor].tensor.uop)
+            given.tensors[output.tensor]._receive(aliases[output.tensor].tensor.uop)
     tensors = []
     for output, tensor in zip(capture.returned, returned.tensors, strict=True):
         stored_value = realized_value(tensor.uop)

@@ -166,6 +166,13 @@ class Assignment(Reading):
             self._view = replace(view, seen=weakref.ref(root.uop))
         _rebind(self, written, tracked)
 
+    def _receive(self, stored: UOp) -> None:
+        """Stand for a value in storage, which the root of a view gets as well."""
+        if self._view is None:
+            self._take(stored)
+        else:
+            self._write(stored, False)
+
     def _present(self) -> Self:
         """This view of what its root holds now; the tensor itself shows what was there when it was made."""
         view = self._view

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from loomgrad import Tensor, dtypes, no_grad
+from loomgrad import Tensor, dtypes, jit, no_grad
 from loomgrad.backends.cpu.runtime import CPUProgram
 from loomgrad.errors import (
     BroadcastWriteError,
@@ -384,6 +384,56 @@ def test_assigning_a_leaf_takes_its_value_and_its_gradient() -> None:
     p = Tensor([0.0, 0.0], requires_grad=True)
     p.assign(w)
     assert [g.tolist() for g in (p * w).sum().gradient(p, w)] == [[1, 2], [1, 2]]
+
+
+# ---- captured writes
+
+
+def test_B072_B068_captured_functions_write_as_others_do() -> None:
+    def reverse(x: Tensor) -> Tensor:
+        made = x.zeros_like()
+        made[::-1] = 2.0 * x[::-1]
+        return made
+
+    def replace(x: Tensor) -> Tensor:
+        before = x.log()
+        x.assign(x.log())
+        return before
+
+    reverse, replace = jit(reverse), jit(replace)
+    for start in range(3):
+        x = (Tensor.arange(6.0) + start).realize()
+        assert reverse(x).tolist() == [2.0 * (start + i) for i in range(6)]
+        y = Tensor.in_memory(3.0 + start)
+        np.testing.assert_allclose([replace(y).item(), y.item()], np.log(3.0 + start), 1e-6)
+
+
+def test_captured_state_and_its_views_are_written_in_every_call() -> None:
+    state = Tensor.zeros(4).realize()
+    middle = state[1:3]
+
+    @jit
+    def step(amount: Tensor) -> None:
+        state[0] += amount
+        middle.assign(middle + 1)
+
+    for calls in range(1, 4):
+        step(Tensor.in_memory(2.0))
+        assert state.tolist() == [2.0 * calls, calls, calls, 0] and middle.tolist() == [calls] * 2
+
+
+def test_a_captured_function_writes_through_its_argument() -> None:
+    state = Tensor.zeros(4)
+
+    @jit
+    def step(part: Tensor) -> Tensor:
+        part += 1
+        return part * 2
+
+    for calls in range(1, 4):
+        part = state[1:3]
+        assert step(part).tolist() == [2 * calls] * 2
+        assert part.tolist() == [calls] * 2 and state.tolist() == [0, calls, calls, 0]
 
 
 # ---- failures in the middle (S90)
