@@ -1,6 +1,6 @@
 """loomgrad beside NumPy and, where they are installed, PyTorch, JAX and tinygrad.
 
-    python benchmarks/run.py [--peers DIR] [--seconds S] [--rounds N] [--json FILE] [WORKLOAD ...]
+    python benchmarks/run.py [--peers DIR] [--only FRAMEWORK,...] [--seconds S] [--rounds N] [WORKLOAD ...]
 
 Every measurement is a process of its own, and the frameworks take turns, so that whatever else the machine does
 falls on all of them alike.  The exit code is 1 if loomgrad fails or gives a wrong result.
@@ -12,7 +12,7 @@ import json
 import os
 import subprocess
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -39,6 +39,7 @@ def arguments() -> Namespace:
     option(
         "--peers", type=Path, metavar="DIR", help="virtual environment with torch, jax, tinygrad"
     )
+    option("--only", type=names, default=(), metavar="FRAMEWORK,...", help="leave out the others")
     option("--seconds", type=float, default=1.0, help="how long each measurement repeats the work")
     option("--rounds", type=int, default=1, help="the best of so many counts")
     option("--json", type=Path, metavar="FILE", help="append each outcome as a line of JSON")
@@ -48,10 +49,20 @@ def arguments() -> Namespace:
     return asked
 
 
-def participants(workload: str, peers: Path | None) -> list[str]:
-    """The frameworks that can run a workload."""
-    there = FRAMEWORKS if peers else ALWAYS_THERE
-    return [name for name in there if name != "numpy" or not WORKLOADS[workload].trains]
+def names(text: str) -> tuple[str, ...]:
+    """Frameworks, with commas between them."""
+    found = tuple(text.split(","))
+    if unknown := sorted(set(found) - set(FRAMEWORKS)):
+        raise ArgumentTypeError(f"no such framework: {', '.join(unknown)}")
+    return found
+
+
+def participants(workload: str, asked: Namespace) -> list[str]:
+    """The frameworks that are to run a workload and can; loomgrad always takes part."""
+    there = FRAMEWORKS if asked.peers else ALWAYS_THERE
+    wanted = {OURS, *asked.only} if asked.only else set(there)
+    able = set(there) if not WORKLOADS[workload].trains else set(there) - {"numpy"}
+    return [name for name in there if name in wanted & able]
 
 
 def run(framework: str, workload: str, peers: Path | None, seconds: float) -> Outcome:
@@ -88,7 +99,7 @@ def measured(workload: str, asked: Namespace) -> list[Outcome]:
     """The outcomes of all frameworks."""
     best: dict[str, Outcome] = {}
     for _ in range(asked.rounds):
-        for framework in participants(workload, asked.peers):
+        for framework in participants(workload, asked):
             outcome = run(framework, workload, asked.peers, asked.seconds)
             if asked.json:
                 with asked.json.open("a") as lines:
