@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
-from loomgrad.dtype import DType, dtypes
+from loomgrad.dtype import dtypes
 from loomgrad.errors import ShapeError
 from loomgrad.nn.linear import uniform_parameter
 from loomgrad.nn.module import Module
 from loomgrad.tensor import Tensor
 from loomgrad.tensor.windows import Sizes
+
+if TYPE_CHECKING:
+    from loomgrad.dtype.argument import DTypeLike
 
 
 class Conv2d(Module):
@@ -33,7 +37,7 @@ class Conv2d(Module):
         dilation: Sizes = 1,
         groups: int = 1,
         bias: bool = True,
-        dtype: DType = dtypes.default_float,
+        dtype: DTypeLike = dtypes.default_float,
     ) -> None:
         if groups < 1 or in_channels % groups or out_channels % groups:
             raise ShapeError(

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from loomgrad.dtype import DType, dtypes
+from typing import TYPE_CHECKING
+
+from loomgrad.dtype import dtypes
 from loomgrad.nn.module import Module
 from loomgrad.nn.parameter import Parameter
 from loomgrad.tensor import Tensor
+
+if TYPE_CHECKING:
+    from loomgrad.dtype.argument import DTypeLike
 
 
 class Embedding(Module):
@@ -21,7 +26,7 @@ class Embedding(Module):
         num_embeddings: int,
         embedding_dim: int,
         padding_idx: int | None = None,
-        dtype: DType = dtypes.default_float,
+        dtype: DTypeLike = dtypes.default_float,
     ) -> None:
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
         self.padding_idx = None if padding_idx is None else padding_idx % num_embeddings

@@ -6,7 +6,7 @@ from typing import Literal
 
 from loomgrad.nn.affine import affine, last_axes
 from loomgrad.tensor import Tensor
-from loomgrad.tensor.functional import How, _reduced
+from loomgrad.tensor.functional import How, reduced
 from loomgrad.tensor.windows import Sizes
 
 # ---- of each element
@@ -164,7 +164,7 @@ def cross_entropy(
     counted = target != ignore_index
     losses = counted.where(logits.cross_entropy(target, "none", label_smoothing), 0)
     if reduction != "mean":
-        return _reduced(losses, reduction)
+        return reduced(losses, reduction)
     return losses.sum() / counted.sum().cast(losses.dtype)
 
 
@@ -175,17 +175,21 @@ def nll_loss(log_probabilities: Tensor, target: Tensor, reduction: How = "mean")
 
 def mse_loss(x: Tensor, target: Tensor, reduction: How = "mean") -> Tensor:
     """The squared difference."""
-    difference = x - target
-    return _reduced(difference * difference, reduction)
+    return x.mse_loss(target, reduction)
 
 
 def l1_loss(x: Tensor, target: Tensor, reduction: How = "mean") -> Tensor:
     """The size of the difference."""
-    return _reduced((x - target).abs(), reduction)
+    return x.l1_loss(target, reduction)
+
+
+def binary_cross_entropy(x: Tensor, target: Tensor, reduction: How = "mean") -> Tensor:
+    """The cross entropy of probabilities of yes against those wanted."""
+    return x.binary_cross_entropy(target, reduction)
 
 
 def binary_cross_entropy_with_logits(
     logits: Tensor, target: Tensor, reduction: How = "mean"
 ) -> Tensor:
     """The cross entropy of logits of yes against probabilities of yes."""
-    return _reduced(logits.softplus() - logits * target, reduction)
+    return logits.binary_cross_entropy_with_logits(target, reduction)

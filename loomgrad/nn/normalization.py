@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from loomgrad.dtype import DType, dtypes, sum_dtype
 from loomgrad.errors import ShapeError
@@ -15,6 +16,9 @@ from loomgrad.nn.module import Module
 from loomgrad.nn.parameter import Parameter
 from loomgrad.tensor import Tensor, no_grad
 from loomgrad.tensor.pending import await_step
+
+if TYPE_CHECKING:
+    from loomgrad.dtype.argument import DTypeLike
 
 
 class BatchNorm(Module):
@@ -37,7 +41,7 @@ class BatchNorm(Module):
         momentum: float | None = 0.1,
         affine: bool = True,
         track_running_stats: bool = True,
-        dtype: DType = dtypes.default_float,
+        dtype: DTypeLike = dtypes.default_float,
     ) -> None:
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.weight = Parameter(Tensor.ones(num_features, dtype=dtype)) if affine else None
@@ -106,7 +110,7 @@ class LayerNorm(Module):
         eps: float = 1e-5,
         elementwise_affine: bool = True,
         bias: bool = True,
-        dtype: DType = dtypes.default_float,
+        dtype: DTypeLike = dtypes.default_float,
     ) -> None:
         self.normalized_shape, self.eps = _shape(normalized_shape), eps
         self.weight, self.bias = None, None
@@ -132,7 +136,7 @@ class RMSNorm(Module):
         normalized_shape: int | Sequence[int],
         eps: float | None = None,
         elementwise_affine: bool = True,
-        dtype: DType = dtypes.default_float,
+        dtype: DTypeLike = dtypes.default_float,
     ) -> None:
         self.normalized_shape, self.eps = _shape(normalized_shape), eps
         ones = Tensor.ones(self.normalized_shape, dtype=dtype)
@@ -156,7 +160,7 @@ class GroupNorm(Module):
         num_channels: int,
         eps: float = 1e-5,
         affine: bool = True,
-        dtype: DType = dtypes.default_float,
+        dtype: DTypeLike = dtypes.default_float,
     ) -> None:
         if num_groups < 1 or num_channels % num_groups:
             raise ShapeError(f"{num_groups} groups do not divide {num_channels} channels")

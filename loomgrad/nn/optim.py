@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from loomgrad.dtype import dtypes
-from loomgrad.errors import GradientError, UnsupportedError
+from loomgrad.errors import ArgumentError, GradientError, UnsupportedError
 from loomgrad.nn.parameter import is_declared
 from loomgrad.nn.state import get_state_dict, load_state_dict
 from loomgrad.tensor import Tensor, no_grad
@@ -19,20 +19,31 @@ from loomgrad.tensor.pending import take_waiting
 class Optimizer:
     """Changes parameters by their gradients.
 
-    `lr` is a Tensor; `optimizer.lr.assign(0.01)` changes it without compiling anything anew.
+    `lr` is a Tensor; `optimizer.lr = 0.01` and `optimizer.lr.assign(0.01)` change its value, without compiling
+    anything anew.
     """
 
     def __init__(self, params: Iterable[Tensor], lr: float) -> None:
         """Parameters of layers that are frozen stay so; all other Tensors are made to require a gradient.
 
-        **Raises** GradientError if there are no parameters.
+        **Raises** GradientError if there are no parameters, ArgumentError for a Tensor instead of a list.
         """
         self.params = _checked(params)
         for param in self.params:
             if not is_declared(param):
                 param.requires_grad = True
         Tensor.realize(*self.params)
-        self.lr = Tensor.in_memory(lr)
+        vars(self)["lr"] = Tensor.in_memory(lr)
+
+    @property
+    def lr(self) -> Tensor:
+        """The learning rate: one Tensor, whose value changes."""
+        rate: Tensor = vars(self)["lr"]
+        return rate
+
+    @lr.setter
+    def lr(self, rate: Tensor | float) -> None:
+        self.lr.assign(rate)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients; `backward` would add to them.  They become None, whatever is asked for."""
@@ -208,6 +219,10 @@ def zeros_for(param: Tensor) -> Tensor:
 
 def _checked(params: Iterable[Tensor]) -> list[Tensor]:
     """The parameters, each once."""
+    if isinstance(params, Tensor):
+        raise ArgumentError(
+            "an optimizer takes a list of Tensors, not one", fix="pass a list, e.g. SGD([w])"
+        )
     found = list(params)
     for param in found:
         if not isinstance(param, Tensor):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Literal, Self, TypeVar, Unpack
 
+from loomgrad.dtype import dtypes
 from loomgrad.errors import DTypeError, LoomError, ShapeError
 from loomgrad.ir.arguments import axis_argument
 from loomgrad.ir.opcode import Ops
@@ -52,7 +53,10 @@ class Functional(Pooling):
         return total + finite.reshape(total.shape)
 
     def one_hot(self, num_classes: int) -> Self:
-        """1 at the class that each element names, 0 elsewhere, along a new last axis.  int32."""
+        """1 at the class that each element names, 0 elsewhere, along a new last axis.  int32.
+
+        An element that names none of 0 .. num_classes - 1 gives zeros.
+        """
         return self._names_class(num_classes, self.ndim).where(1, 0)
 
     def _names_class(self, classes: int, axis: int) -> Self:
@@ -70,18 +74,22 @@ class Functional(Pooling):
     ) -> Self:
         """The cross entropy of logits against class numbers or class probabilities.
 
+        It is NaN for a class number that is not one of 0 .. classes - 1.
+
         **Shapes** self: (n, classes, ...), target: (n, ...) of ints or (n, classes, ...) of floats
         """
         axis = 1 if self.ndim > 1 else 0
-        logp = self.log_softmax(axis)
+        logp, target = self.log_softmax(axis), self._lift(target)
         if target.dtype.is_float:
-            _same_shape("probabilities", target.shape, self.shape)
+            classes = self.shape[:axis] + self.shape[axis + 1 :]
+            fix = "class numbers are ints, e.g. labels.int()" if target.shape == classes else ""
+            _same_shape("probabilities", target.shape, self.shape, fix)
             losses = -(target * logp).sum(axis)
         else:
             losses = logp._negative_likelihood(target, axis)
         if label_smoothing:
             losses = losses * (1 - label_smoothing) - logp.mean(axis) * label_smoothing
-        return _reduced(losses, reduction)
+        return reduced(losses, reduction)
 
     def sparse_categorical_crossentropy(
         self,
@@ -92,41 +100,47 @@ class Functional(Pooling):
     ) -> Self:
         """The cross entropy of logits against class numbers along the last axis.
 
-        Elements whose label is `ignore_index` do not count, in the mean neither.
+        Elements whose label is `ignore_index` do not count, in the mean neither.  Other labels that are not one of
+        0 .. classes - 1 give NaN.
 
         **Shapes** self: (..., classes), labels: (...)
         """
-        logp = self.log_softmax(-1)
+        logp, labels = self.log_softmax(-1), self._lift(labels)
         losses = logp._negative_likelihood(labels, self.ndim - 1)
         if label_smoothing:
             losses = losses * (1 - label_smoothing) - logp.mean(-1) * label_smoothing
         if ignore_index is None:
-            return _reduced(losses, reduction)
+            return reduced(losses, reduction)
         counted = labels.ne(ignore_index)
         losses = counted.where(losses, 0)
         if reduction != "mean":
-            return _reduced(losses, reduction)
+            return reduced(losses, reduction)
         return losses.sum() / counted.sum().cast(losses.dtype)
 
     def _negative_likelihood(self, labels: Self, axis: int) -> Self:
         """Minus the log-probability, along an axis, of each label.
 
-        It is selected under a comparison, which the scheduler turns into a load at the label's index.
+        It is selected under a comparison, which the scheduler turns into a load at the label's index.  What labels
+        hold is not known before it is computed: where one is no class, the result is NaN.
         """
         place = axis_argument(axis, self.shape)
         _same_shape("labels", labels.shape, self.shape[:place] + self.shape[place + 1 :])
         chosen = labels._names_class(self.shape[place], place)
-        return -chosen.where(self, 0).sum(place)
+        found = -chosen.where(self, 0).sum(place)
+        numbers = labels.cast(dtypes.int32) if labels.dtype.bits < 32 else labels
+        return ((numbers >= 0) & (numbers < self.shape[place])).where(found, math.nan)
 
     def nll_loss(self, target: Self, reduction: How = "mean") -> Self:
         """Minus the log-probability of each class number; `self` holds log-probabilities.
 
         **Shapes** self: (n, classes, ...), target: (n, ...)
         """
-        return _reduced(self._negative_likelihood(target, 1 if self.ndim > 1 else 0), reduction)
+        axis = 1 if self.ndim > 1 else 0
+        return reduced(self._negative_likelihood(self._lift(target), axis), reduction)
 
 
-def _reduced(losses: F, how: How) -> F:
+def reduced(losses: F, how: How) -> F:
+    """The mean of losses, their sum, or all of them.  Raises LoomError for another word."""
     if how == "mean":
         return losses.mean()
     if how == "sum":
@@ -136,6 +150,6 @@ def _reduced(losses: F, how: How) -> F:
     return losses
 
 
-def _same_shape(what: str, found: Shape, wanted: Shape) -> None:
+def _same_shape(what: str, found: Shape, wanted: Shape, fix: str = "") -> None:
     if found != wanted:
-        raise ShapeError(f"the {what} have shape {found}, the logits need {wanted}")
+        raise ShapeError(f"the {what} have shape {found}, the logits need {wanted}", fix=fix)

@@ -7,11 +7,11 @@ from typing import Self, Unpack
 
 from loomgrad.dtype import sum_dtype
 from loomgrad.errors import ShapeError
-from loomgrad.tensor.functional import Functional
+from loomgrad.tensor.losses import Losses
 from loomgrad.tensor.spelling import OneAxis, OnlyAxes, other_names
 
 
-class Normalise(Functional):
+class Normalise(Losses):
     """Half floats are normalised in float32."""
 
     __slots__ = ()
