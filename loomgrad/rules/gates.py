@@ -29,11 +29,11 @@ class Bound:
     high: int
 
 
-def clauses_of(gate: UOp) -> list[UOp]:
-    """The parts of a conjunction, in order."""
+def clauses_of(gate: UOp, most: int | None = None) -> list[UOp]:
+    """The parts of a conjunction, in order; the search ends when there are more than `most`."""
     found: list[UOp] = []
     pending = [gate]
-    while pending:
+    while pending and (most is None or len(found) <= most):
         node = pending.pop()
         if node.op is Ops.AND:
             pending.extend(reversed(node.src))

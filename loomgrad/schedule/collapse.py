@@ -32,4 +32,5 @@ def collapse(sink: UOp, target: Target) -> UOp:
 def _is_arithmetic(node: UOp) -> bool:
     if node.op is not Ops.STAGE or not node.arg.removable:
         return False
-    return not any(below.op in (Ops.INDEX, Ops.REDUCE) for below in node.src[0].toposort())
+    below = node.src[0].toposort(lambda n: n.op not in (Ops.INDEX, Ops.REDUCE))
+    return not any(part.op in (Ops.INDEX, Ops.REDUCE) for part in below)
