@@ -103,6 +103,19 @@ class Elementwise(Casts):
         """Whether each element is a number that is not infinite."""
         return ~(self.isnan() | self.isinf())
 
+    def isclose(
+        self,
+        other: Self | Number,
+        rtol: float = 1e-5,
+        atol: float = 1e-8,
+        equal_nan: bool = False,
+    ) -> Self:
+        """Whether |x - y| <= atol + rtol * |y|; infinities are close to themselves, NaN only with `equal_nan`."""
+        x, y = self.cast(dtypes.float64), self._lift(other).cast(dtypes.float64)
+        near = x.isfinite() & y.isfinite() & ((x - y).abs() <= y.abs() * rtol + atol)
+        close = x.eq(y) | near
+        return close | (x.isnan() & y.isnan()) if equal_nan else close
+
     # ---- signs and limits
 
     def abs(self) -> Self:

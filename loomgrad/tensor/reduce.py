@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Self, Unpack
 
 from loomgrad.dtype import DType, dtype_argument, dtypes, sum_dtype
-from loomgrad.errors import ShapeError
+from loomgrad.errors import ShapeError, UnsupportedError
 from loomgrad.ir.arguments import axes_argument, axis_argument
 from loomgrad.ir.counting import counting
 from loomgrad.ir.opcode import Ops
@@ -79,10 +79,15 @@ class Reduction(Indexing):
         correction: int = 1,
         **other: Unpack[SeveralAxes],
     ) -> Self:
-        """The variance: squared distances from the mean, over the count less `correction`."""
-        distance = self - self.mean(axis, keepdim=True)
+        """The variance: squared distances from the mean, over the count less `correction`.
+
+        Of half floats in float32.
+        """
+        x = self._as_float()
+        wide = x.cast(sum_dtype(x.dtype))
+        distance = wide - wide.mean(axis, keepdim=True)
         total = (distance * distance).sum(axis, keepdim)
-        return total / float(max(0, self._count(axis) - correction))
+        return (total / float(max(0, self._count(axis) - correction))).cast(x.dtype)
 
     @other_names
     def std(
@@ -94,6 +99,29 @@ class Reduction(Indexing):
     ) -> Self:
         """The square root of the variance."""
         return self.var(axis, keepdim, correction).sqrt()
+
+    @other_names
+    def norm(
+        self,
+        p: float = 2,
+        axis: Axes = None,
+        keepdim: bool = False,
+        **other: Unpack[SeveralAxes],
+    ) -> Self:
+        """The length of vectors: sqrt(sum(x * x)) for p = 2, sum(|x|) for 1, max(|x|) for inf.
+
+        Its gradient at the origin is 0.  **Raises** UnsupportedError for another p.
+        """
+        x = self._as_float()
+        if p == 1:
+            return x.abs().sum(axis, keepdim)
+        if p == math.inf:
+            return x.abs().max(axis, keepdim)
+        if p != 2:
+            raise UnsupportedError(f"a norm with p = {p}", fix="use 1, 2 or math.inf")
+        total = (x * x).sum(axis, keepdim)
+        origin = total.eq(0)
+        return origin.where(0, origin.where(1, total).sqrt())
 
     def _count(self, axis: Axes) -> int:
         """How many elements a reduction over `axis` folds into one."""

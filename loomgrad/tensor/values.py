@@ -143,6 +143,16 @@ class Values(Networks):
         assert isinstance(value, (bool, int, float))
         return value
 
+    def allclose(
+        self,
+        other: Self | Number,
+        rtol: float = 1e-5,
+        atol: float = 1e-8,
+        equal_nan: bool = False,
+    ) -> bool:
+        """Whether all elements are close, as `isclose` says; computes."""
+        return bool(self.isclose(other, rtol, atol, equal_nan).all().item())
+
     def __bool__(self) -> bool:
         if self.numel() != 1:
             raise ShapeError(
