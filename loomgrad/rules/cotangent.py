@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from loomgrad.dtype import sum_dtype
+from loomgrad.ir.opcode import Ops
 from loomgrad.ir.shape import Shape
 from loomgrad.ir.uop import UOp
 
@@ -39,8 +40,6 @@ class Cotangent:
 
     def selected(self, chosen: UOp) -> Cotangent:
         """Only where `chosen` is true."""
-        if self.is_zeroed:
-            return Cotangent(self.raw, chosen)
         return Cotangent(self.raw, chosen if self.mask is None else self.mask & chosen)
 
     def moved(self, move: Callable[[UOp], UOp]) -> Cotangent:
@@ -57,13 +56,27 @@ class Cotangent:
         return Cotangent(total, self.mask | other.mask, True)
 
     def fitted(self, shape: Shape) -> Cotangent:
-        """For a source that was broadcast: the sum over all its uses.  It counts as selected."""
+        """For a source that was broadcast: the sum over all its uses."""
         if self.raw.shape == shape:
             return self
         lead = len(self.raw.shape) - len(shape)
         padded = (1,) * lead + shape
         axes = [a for a, size in enumerate(padded) if size != self.raw.shape[a]]
-        return Cotangent(summed(self.value, tuple(axes)).reshape(shape))
+        return self.gathered(tuple(axes)).reshaped(shape)
+
+    def gathered(self, axes: tuple[int, ...]) -> Cotangent:
+        """The sum over axes, which stay with size 1: selected where one of its terms is."""
+        total = summed(self.value, axes)
+        if self.mask is None:
+            return Cotangent(total)
+        lead = len(self.raw.shape) - len(self.mask.shape)
+        mask = self.mask.reshape(*(1 for _ in range(lead)), *self.mask.shape)
+        folded = tuple(axis for axis in axes if mask.shape[axis] != 1)
+        return Cotangent(total, mask._reduce(Ops.MAX, folded, keepdim=True), True)
+
+    def reshaped(self, shape: Shape) -> Cotangent:
+        """In another shape."""
+        return self.moved(lambda g: g.reshape(shape))
 
 
 def summed(value: UOp, axes: tuple[int, ...]) -> UOp:

@@ -12,11 +12,10 @@ from loomgrad.ir.opcode import GroupOp, Ops, OpSet
 from loomgrad.ir.uop import UOp
 from loomgrad.rules.cotangent import Cotangent, Gradients
 from loomgrad.rules.gradient import GRADIENTS
+from loomgrad.rules.signs import Signs
 
 # No gradient passes these.
 CUT = OpSet(Ops.DETACH, Ops.CONST, Ops.BUFFER, Ops.PARAM, Ops.BITCAST)
-# The derivatives of these are not finite everywhere.
-POLES = OpSet(*(Ops.RECIPROCAL, Ops.FDIV, Ops.LOG, Ops.LOG2, Ops.SQRT, Ops.POW, Ops.EXP, Ops.EXP2))
 
 
 def gradients(root: UOp, seed: UOp, targets: Sequence[UOp]) -> dict[UOp, UOp]:
@@ -37,6 +36,8 @@ def gradients(root: UOp, seed: UOp, targets: Sequence[UOp]) -> dict[UOp, UOp]:
         for source, piece in zip(node.src, _rule(node, cotangent), strict=False):
             if piece is None or source not in active:
                 continue
+            if piece.raw.shape != source.shape and source not in guarded:
+                piece = piece.settled()
             fitted = piece.fitted(source.shape)
             before = cotangents.get(source)
             cotangents[source] = fitted if before is None else before.plus(fitted)
@@ -53,12 +54,14 @@ def _paths(order: list[UOp], targets: frozenset[UOp]) -> tuple[set[UOp], set[UOp
     """The nodes on a way to a target, and those of them with a pole on that way."""
     active: set[UOp] = set()
     guarded: set[UOp] = set()
+    signs = Signs()
     for node in order:
+        signs.tell(node)
         passes = node.dtype.is_float and node.op not in CUT
         below = passes and any(source in active for source in node.src)
         if below or node in targets:
             active.add(node)
-        if below and (node.op in POLES or any(source in guarded for source in node.src)):
+        if below and (signs.has_pole(node) or any(source in guarded for source in node.src)):
             guarded.add(node)
     return active, guarded
 

@@ -7,7 +7,7 @@ from loomgrad.ir.counting import counting
 from loomgrad.ir.opcode import Ops
 from loomgrad.ir.shape import size_of
 from loomgrad.ir.uop import UOp
-from loomgrad.rules.cotangent import Cotangent, Gradients, summed
+from loomgrad.rules.cotangent import Cotangent, Gradients
 
 
 def reshape(ctx: Cotangent, node: UOp) -> Gradients:
@@ -44,8 +44,7 @@ def shrink(ctx: Cotangent, node: UOp) -> Gradients:
 def expand(ctx: Cotangent, node: UOp) -> Gradients:
     """The sum over the new leading axes."""
     lead = len(node.shape) - len(node.src[0].shape)
-    total = summed(ctx.value, tuple(range(lead)))
-    return (Cotangent(total.reshape(node.src[0].shape)),)
+    return (ctx.gathered(tuple(range(lead))).reshaped(node.src[0].shape),)
 
 
 def reduce_sum(ctx: Cotangent, node: UOp) -> Gradients:
@@ -84,7 +83,7 @@ def gather(ctx: Cotangent, node: UOp) -> Gradients:
     table, *indices = node.src
     rest = table.shape[len(indices) :]
     places = node.shape[: len(node.shape) - len(rest)]
-    g = ctx.value.reshape(*places, *(1 for _ in indices), *rest)
+    ctx = ctx.reshaped((*places, *(1 for _ in indices), *rest))
     taken: UOp | None = None
     first = 0
     for axis, index in enumerate(indices):
@@ -96,8 +95,8 @@ def gather(ctx: Cotangent, node: UOp) -> Gradients:
         taken = match if taken is None else taken & match
         first += len(index.shape)
     assert taken is not None
-    total = summed(taken.where(g, g.const_like(0)), tuple(range(len(places))))
-    return (Cotangent(total.reshape(table.shape)),)
+    wide = Cotangent(ctx.value.expand(*places, *table.shape), ctx.mask, ctx.is_zeroed)
+    return (wide.selected(taken).gathered(tuple(range(len(places)))).reshaped(table.shape),)
 
 
 def stack(ctx: Cotangent, node: UOp) -> Gradients:

@@ -1,0 +1,77 @@
+"""Gradients where it is easy to be wrong: what was not selected, kinks, aliases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from loomgrad import Tensor
+from loomgrad.ir.opcode import Ops
+from loomgrad.ir.uop import UOp
+from tests.tensor.checks import Array
+
+ZERO_ROW = np.array([[3.0, 4.0], [0.0, 0.0]])
+
+
+def slopes(function: Callable[[Tensor], Tensor], values: object) -> Array:
+    """The gradient of a sum, in float64."""
+    x = Tensor(np.asarray(values, np.float64))
+    return function(x).sum().gradient(x)[0].numpy()
+
+
+def normalised(x: Tensor) -> Tensor:
+    """Rows of length 1; NaN for a row of zeros."""
+    return x / (x * x).sum(1, keepdim=True).sqrt()
+
+
+# fmt: off
+ROWS = Tensor([[True], [False]])
+UNSELECTED = (
+    ("gather",     lambda x: x.log()[Tensor([1])],                                [0.0, 2.0],  [0, 0.5]),
+    ("repeated",   lambda x: x.log()[Tensor([1, 1])],                             [0.0, 2.0],  [0, 1]),
+    ("cells",      lambda x: x.reshape(2, 2).log()[Tensor([1]), Tensor([0])],     [0.0, 0.0, 2.0, 0.0], [0, 0, 0.5, 0]),
+    ("root",       lambda x: Tensor([False, False]).where(x.sqrt(), 0.0),         [0.0],       [0]),
+    ("expanded",   lambda x: ROWS.where(x.reshape(2, 1).log().expand(2, 3), 0.0), [1.0, 0.0],  [3, 0]),
+    ("leading",    lambda x: Tensor([True, False]).where(x.log().expand(3, 2), 0.0), [1.0, 0.0], [3, 0]),
+    ("broadcast",  lambda x: Tensor([True, False]).where(x.log() + Tensor(np.ones((3, 2))), 0.0), [2.0, 0.0], [1.5, 0]),
+    ("then where", lambda x: Tensor([True, True]).where(x.log(), 0.0)[:1],        [2.0, 0.0],  [0.5, 0]),
+    ("then row",   lambda x: (x.reshape(2, 1).log() * 2).expand(2, 3)[0],         [1.0, 0.0],  [6, 0]),
+    ("masked max", lambda x: x.reshape(2, 2).log().max(1)[:1],                    [1.0, 2.0, 0.0, 0.0], [0, 0.5, 0, 0]),
+    ("row where", lambda x: ROWS.where(normalised(x), 0.0), ZERO_ROW, [[0.032, -0.024], [0, 0]]),
+    ("row slice", lambda x: normalised(x)[:1], ZERO_ROW, [[0.032, -0.024], [0, 0]]),
+    ("row gather", lambda x: normalised(x)[Tensor([0, 0])], ZERO_ROW, [[0.064, -0.048], [0, 0]]),
+    ("row sum", lambda x: Tensor([True, False]).where(normalised(x).sum(1), 0.0), ZERO_ROW, [[0.032, -0.024], [0, 0]]),
+)
+# fmt: on
+
+
+@pytest.mark.parametrize("row", UNSELECTED, ids=lambda row: row[0])
+def test_what_is_not_selected_gets_exactly_0(
+    row: tuple[str, Callable[[Tensor], Tensor], object, object],
+) -> None:
+    _, function, values, wanted = row
+    found = slopes(function, values)
+    expected = np.asarray(wanted, np.float64)
+    np.testing.assert_array_equal(found[expected == 0], 0)
+    np.testing.assert_allclose(found, expected, 1e-12)
+
+
+def masks_reduced(found: list[Tensor]) -> list[UOp]:
+    """The reductions of bools in graphs."""
+    nodes = {node for tensor in found for node in tensor.uop.toposort()}
+    return [node for node in nodes if node.op is Ops.REDUCE and node.dtype.is_bool]
+
+
+def test_ordinary_networks_pay_nothing_for_masks() -> None:
+    """Where no derivative can be infinite nobody asks whether some element of a row was selected."""
+    x, w, g = Tensor(np.ones((4, 3))), Tensor(np.ones((3, 5))), Tensor(np.ones(3))
+    labels = Tensor([0, 1, 2, 3])
+    for loss in (
+        ((x.layernorm() * g).relu() @ w).cross_entropy(labels),
+        (x.softmax() @ w).max(1).sum() + (x.rmsnorm() * g).clip(0, 1).sum(),
+        ((x.sigmoid() * g).relu() @ w).log_softmax()[:2].sum(),
+    ):
+        assert not masks_reduced(loss.gradient(x, g))
+    assert masks_reduced((x.sum(1, keepdim=True).sqrt() * x)[:2].sum().gradient(x))
