@@ -160,7 +160,7 @@ class Assignment(Reading):
             for step, value, holder in zip(
                 reversed(view.path), reversed(values), reversed(holders), strict=True
             ):
-                new = step.undo(new, value)
+                new = step.undo(new, value, root.device)
                 if holder is not None:
                     _rebind(holder, new, history and not view.is_detached)
             self._view = replace(view, seen=weakref.ref(root.uop))

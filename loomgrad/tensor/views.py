@@ -11,12 +11,23 @@ import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from loomgrad.dtype import DType, dtypes, holds
+from loomgrad.engine.cache import Cache
+from loomgrad.engine.state import next_slot, owns
+from loomgrad.ir.args import ParamArg
+from loomgrad.ir.counting import counting
 from loomgrad.ir.opcode import Op, Ops
 from loomgrad.ir.uop import UOp
+from loomgrad.memory import Buffer
 
 if TYPE_CHECKING:
     from loomgrad.ir.shape import Shape
     from loomgrad.tensor.core import Core
+
+
+MOST_POSITIONS = 4096
+_positions: Cache[tuple[int, DType, str], UOp] = Cache(MOST_POSITIONS)
+owns("positions of writes", _positions.clear)
 
 
 class Step(Protocol):
@@ -29,8 +40,8 @@ class Step(Protocol):
         """The view of `source`."""
         ...
 
-    def undo(self, written: UOp, source: UOp) -> UOp:
-        """What becomes of `source` when its view is given the value `written`."""
+    def undo(self, written: UOp, source: UOp, device: str | None) -> UOp:
+        """What becomes of `source`, on `device`, when its view is given the value `written`."""
         ...
 
 
@@ -43,7 +54,7 @@ class Same:
     def apply(self, source: UOp) -> UOp:
         return source if self.op is Ops.NOOP else UOp(self.op, (source,))
 
-    def undo(self, written: UOp, source: UOp) -> UOp:
+    def undo(self, written: UOp, source: UOp, device: str | None) -> UOp:
         return written
 
 
@@ -57,7 +68,7 @@ class Bits:
     def apply(self, source: UOp) -> UOp:
         return UOp(Ops.BITCAST, (source,), self.arg)
 
-    def undo(self, written: UOp, source: UOp) -> UOp:
+    def undo(self, written: UOp, source: UOp, device: str | None) -> UOp:
         return UOp(Ops.BITCAST, (written,), source.dtype)
 
 
@@ -72,7 +83,7 @@ class Moved:
     def apply(self, source: UOp) -> UOp:
         return source._move(self.op, self.arg, *self.sizes)
 
-    def undo(self, written: UOp, source: UOp) -> UOp:
+    def undo(self, written: UOp, source: UOp, device: str | None) -> UOp:
         if self.op is Ops.RESHAPE:
             return written.reshape(source.shape)
         if self.op is Ops.FLIP:
@@ -82,12 +93,42 @@ class Moved:
             return written.permute(tuple(self.arg.index(axis) for axis in range(len(self.arg))))
         assert self.op is Ops.SHRINK, f"{self.op.name} has no inverse"
         offsets, sizes = self.sizes
-        around = [
-            (offset, whole - offset - size)
-            for offset, size, whole in zip(offsets, sizes, source.shape, strict=True)
-        ]
-        inside = UOp.const(True).expand(sizes).pad(around)
-        return inside.where(written.pad(around), source)
+        return _put_back(written, source, offsets, sizes, device)
+
+
+def _put_back(written: UOp, source: UOp, offsets: Shape, sizes: Shape, device: str | None) -> UOp:
+    """`source` with the box at `offsets` replaced.
+
+    Where one position of an axis is chosen, which one is data: writes to x[0], x[1] ... are one program.
+    """
+    inside = UOp.const(True)
+    around: list[tuple[int, int]] = []
+    for axis, (offset, size, whole) in enumerate(zip(offsets, sizes, source.shape, strict=True)):
+        if size == 1 < whole and device is not None:
+            numbers = counting(whole, _index_dtype(whole))
+            column = tuple(whole if a == axis else 1 for a in range(len(sizes)))
+            inside = inside & numbers.reshape(column).eq(_position(offset, whole, device))
+            around.append((0, 0))
+        else:
+            around.append((offset, whole - offset - size))
+    if any(pair != (0, 0) for pair in around):
+        inside = inside & UOp.const(True).expand(sizes).pad(around)
+    return inside.where(written.pad(around), source)
+
+
+def _index_dtype(count: int) -> DType:
+    return dtypes.int32 if holds(dtypes.int32, count) else dtypes.int64
+
+
+def _position(offset: int, count: int, device: str) -> UOp:
+    """A number below `count` in memory."""
+    dtype = _index_dtype(count)
+    found = _positions.get((offset, dtype, device))
+    if found is None:
+        memory = Buffer(device, 1, dtype).copyin(offset.to_bytes(dtype.itemsize, "little"))
+        arg = ParamArg(next_slot(), dtype, 1, device, buffer=memory)
+        found = _positions.put((offset, dtype, device), UOp(Ops.BUFFER, (), arg).reshape(()))
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +148,7 @@ class EveryNth:
         columns = rows.reshape(*before, count, self.step, *after)
         return columns.shrink(box).reshape(*before, count, *after)
 
-    def undo(self, written: UOp, source: UOp) -> UOp:
+    def undo(self, written: UOp, source: UOp, device: str | None) -> UOp:
         chosen = UOp.const(True).expand(written.shape)
         return self._spread(chosen, source).where(self._spread(written, source), source)
 

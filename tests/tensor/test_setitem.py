@@ -10,6 +10,7 @@ import pytest
 
 from loomgrad import Tensor, dtypes
 from loomgrad.dtype import can_cast_lossless
+from loomgrad.engine.compile import kernels
 from loomgrad.errors import DTypeError, IndexingError
 from tests.tensor.checks import Array
 
@@ -142,6 +143,17 @@ def test_operators_through_indices() -> None:
     x = Tensor(counted((4,)))
     x[Tensor([1, 1, 3])] += 10  # once for each element, as in NumPy
     assert x.tolist() == [0, 11, 2, 13]
+
+
+def test_writes_at_other_places_are_the_same_program() -> None:
+    x = Tensor(counted((7, 5))).realize()
+    x[0] = -1
+    x.realize()
+    known = len(kernels)
+    for place in range(1, 7):
+        x[place] = -1
+        x.realize()
+    assert len(kernels) == known and x.tolist() == [[-1] * 5] * 7
 
 
 def test_many_writes_in_a_row() -> None:

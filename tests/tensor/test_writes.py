@@ -530,6 +530,6 @@ def test_programs_that_were_wrong_once(program: str) -> None:
 def test_the_fuzzer_finds_a_wrong_inverse_and_shortens_the_program(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(views.Moved, "undo", lambda self, written, source: source)
+    monkeypatch.setattr(views.Moved, "undo", lambda self, written, source, device: source)
     found = next(f for seed in range(9) if (f := write_fuzzer.failure(seed)) is not None)
     assert found.count("\n    ") <= 5
