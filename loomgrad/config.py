@@ -27,6 +27,12 @@ Kind = TypeVar("Kind", bound=bool | int | str)
 SETTINGS: dict[str, Setting[bool | int | str]] = {}
 
 
+def warn_of_variable(name: str, message: str) -> None:
+    """Warn of a variable of the environment.  That is the place to look at: no line of a program set it."""
+    where = f"environment variable {name}"
+    warnings.warn_explicit(message, UserWarning, where, lineno=1, module=__name__)
+
+
 class Setting(Generic[Value]):
     """One setting: `value` is what holds here and now."""
 
@@ -76,8 +82,8 @@ class Setting(Generic[Value]):
             try:
                 return self.accept(os.environ[self.name])
             except ValueError as problem:
-                ignored = f"{self.name}={os.environ[self.name]} of the environment"
-                warnings.warn(f"loomgrad ignores {ignored}: it takes {problem}", stacklevel=2)
+                ignored = f"{self.name}={os.environ[self.name]}"
+                warn_of_variable(self.name, f"loomgrad ignores {ignored}: it takes {problem}")
         return self.default
 
 
@@ -174,6 +180,6 @@ def unknown_in_environment() -> list[str]:
 
 
 for _name in unknown_in_environment():
-    warnings.warn(
-        f"loomgrad has no setting {PREFIX}{_name}: {did_you_mean(_name, SETTINGS)}", stacklevel=2
+    warn_of_variable(
+        PREFIX + _name, f"loomgrad has no setting {_name}: {did_you_mean(_name, SETTINGS)}"
     )

@@ -10,6 +10,8 @@ import pytest
 from loomgrad import __version__
 from loomgrad.cli import main
 from loomgrad.config import SETTINGS
+from loomgrad.errors import error_classes
+from loomgrad.target import host_target
 
 
 def test_info(capsys: pytest.CaptureFixture[str]) -> None:
@@ -18,6 +20,10 @@ def test_info(capsys: pytest.CaptureFixture[str]) -> None:
     assert f"loomgrad {__version__}" in printed
     assert "numpy " in printed and "llvmlite " in printed
     assert all(row.meaning in printed for row in SETTINGS.values())
+    cpu = host_target()
+    assert "Devices: CPU (default)" in printed
+    assert f"CPU vectors   {cpu.vector_bits} bits, {cpu.vector_bits // 32} float32" in printed
+    assert "CPU caches    L1 " in printed and all(name in printed for name in cpu.features)
 
 
 def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
@@ -26,8 +32,18 @@ def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_explain_of_an_unknown_code(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["explain", "LG217"]) == 1
-    assert "LG217 is not an error code" in capsys.readouterr().err
+    assert main(["explain", "LG219"]) == 2
+    printed = capsys.readouterr()
+    assert printed.err.startswith("loom: LG219 is no error code, did you mean LG2")
+    assert printed.err.count("\n") == 1 and not printed.out
+
+
+def test_explain_without_a_code_lists_all(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line[:5] for line in lines] == list(error_classes())
+    assert "LG211  ShapeError          The shapes of two operands" in "\n".join(lines)
+    assert all(line.endswith((".", ",")) for line in lines)
 
 
 def test_a_missing_command_shows_the_usage(capsys: pytest.CaptureFixture[str]) -> None:

@@ -109,10 +109,10 @@ class DeviceRegistry:
             return registered
         module_name = BUILT_IN.get(kind) or _installed_backends().get(kind)
         if module_name is None:
-            known = self.known()
-            raise DeviceError(
-                f"there is no device {kind}", fix=did_you_mean(kind, known), known=", ".join(known)
-            )
+            known = ", ".join(self.known())
+            near = did_you_mean(kind, self.known())
+            fix = "" if known in near else near
+            raise DeviceError(f"there is no device {kind}", fix=fix, known=known)
         try:
             make_device: MakeDevice = importlib.import_module(module_name).make_device
         except ImportError as error:

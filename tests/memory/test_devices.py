@@ -81,6 +81,9 @@ def test_an_unknown_device_is_told_with_the_known_ones(heap: Heap) -> None:
     assert "did you mean CPU?" in text
     assert "known: CPU, " in text
     assert "TEST" in text
+    with pytest.raises(DeviceError, match="there is no device CUDA") as raised:
+        Device["cuda"]
+    assert str(raised.value).count("known: ") == 1 and "Fix" not in str(raised.value)
 
 
 def test_a_backend_that_cannot_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
