@@ -51,12 +51,19 @@ def divide(ctx: Cotangent, node: UOp) -> Gradients:
 def maximum(ctx: Cotangent, node: UOp) -> Gradients:
     """max(a, b) selects; two values that tie share, a constant takes the tie."""
     a, b = node.src
-    if b.is_const():
+    if _is_constant(b):
         return ctx.selected(b < a), None
-    if a.is_const():
+    if _is_constant(a):
         return None, ctx.selected(a < b)
     half = ctx.scaled(lambda g: a.eq(b).where(g * 0.5, g))
     return half.selected(a >= b), half.selected(b >= a)
+
+
+def _is_constant(node: UOp) -> bool:
+    """Whether a value is a number that was written, also with its sign changed as in `minimum`."""
+    while node.op is Ops.NEG or node.op is Ops.CAST:
+        node = node.src[0]
+    return node.op is Ops.CONST
 
 
 def power(ctx: Cotangent, node: UOp) -> Gradients:

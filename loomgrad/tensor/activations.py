@@ -31,8 +31,8 @@ class Activations(Elementwise):
         return self.clip(0, 6)
 
     def leaky_relu(self, negative_slope: float = 0.01) -> Self:
-        """x above 0, negative_slope * x below."""
-        return (self < 0).where(self * negative_slope, self)
+        """x above 0, negative_slope * x below, where its gradient at 0 is taken."""
+        return (self > 0).where(self, self * negative_slope)
 
     def hardtanh(self, min_val: float = -1.0, max_val: float = 1.0) -> Self:
         """x between two limits."""
@@ -106,7 +106,8 @@ class Activations(Elementwise):
     def softplus(self, beta: float = 1.0) -> Self:
         """log(1 + e**(beta * x)) / beta, without overflow."""
         x = self._as_float() if beta == 1 else self * beta
-        decay = (x < 0).where(x, -x).exp()
+        # At 0 the slopes of the two terms are 0 and 1 / 2.
+        decay = (x > 0).where(-x, x).exp()
         total = x.maximum(0) + decay._log1p()
         return total if beta == 1 else total / beta
 

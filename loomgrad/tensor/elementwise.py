@@ -125,8 +125,9 @@ class Elementwise(Casts):
         positive = (self < 0).where(-self, self)
         if not self.dtype.is_float:
             return positive
-        # The square is +0 for both zeros, has no slope there and keeps NaN.
-        return (self < 0).where(-self, (self > 0).where(self, self * self))
+        # The square is +0 for both zeros and keeps NaN; as a constant it has no slope.
+        rest = self._make(Ops.DETACH)
+        return (self < 0).where(-self, (self > 0).where(self, rest * rest))
 
     def __abs__(self) -> Self:
         return self.abs()

@@ -75,3 +75,54 @@ def test_ordinary_networks_pay_nothing_for_masks() -> None:
     ):
         assert not masks_reduced(loss.gradient(x, g))
     assert masks_reduced((x.sum(1, keepdim=True).sqrt() * x)[:2].sum().gradient(x))
+
+
+ALPHA, SCALE = 1.6732632423543772, 1.0507009873554805
+# fmt: off
+KINKS = (
+    (Tensor.relu,                      [0.0, -0.0, 1.0, -1.0],  [0, 0, 1, 0]),
+    (Tensor.relu6,                     [0.0, 6.0, 1.0, 7.0],    [0, 0, 1, 0]),
+    (Tensor.hardtanh,                  [-1.0, 0.0, 1.0],        [0, 1, 0]),
+    (Tensor.hardsigmoid,               [-3.0, 0.0, 3.0],        [0, 1 / 6, 0]),
+    (Tensor.hardswish,                 [-3.0, 0.0, 3.0],        [0, 0.5, 1]),
+    (Tensor.leaky_relu,                [0.0, 1.0, -1.0],        [0.01, 1, 0.01]),
+    (Tensor.abs,                       [0.0, -0.0, 1.0, -1.0],  [0, 0, 1, -1]),
+    (Tensor.softplus,                  [0.0, -0.0],             [0.5, 0.5]),
+    (lambda x: x.softplus(2.0),        [0.0],                   [0.5]),
+    (Tensor.logsigmoid,                [0.0, -0.0],             [0.5, 0.5]),
+    (Tensor.mish,                      [0.0],                   [0.6]),
+    (Tensor.sigmoid,                   [0.0, -0.0],             [0.25, 0.25]),
+    (Tensor.silu,                      [0.0],                   [0.5]),
+    (Tensor.elu,                       [0.0, 1.0],              [1, 1]),
+    (Tensor.celu,                      [0.0, 1.0],              [1, 1]),
+    (Tensor.selu,                      [0.0, 1.0],              [ALPHA * SCALE, SCALE]),
+    (Tensor.softsign,                  [0.0, 1.0, -1.0],        [1, 0.25, 0.25]),
+    (lambda x: x.maximum(1),           [0.0, 1.0, 2.0],         [0, 0, 1]),
+    (lambda x: x.minimum(1),           [0.0, 1.0, 2.0],         [1, 0, 0]),
+    (lambda x: Tensor.minimum(x, 1.0), [1.0],                   [0]),
+    (lambda x: x.clip(-1, 1),          [-1.0, 0.5, 1.0],        [0, 1, 0]),
+    (lambda x: x.clip(high=0.5),       [0.5, 0.25],             [0, 1]),
+    (lambda x: x.minimum(x * 0 + 1),   [0.0, 1.0, 2.0],         [1, 0.5, 0]),
+)
+SECOND = (
+    (Tensor.softplus, 0.25),
+    (Tensor.mish,     0.64),
+    (Tensor.silu,     0.5),
+    (Tensor.softsign, 0.0),
+    (Tensor.elu,      1.0),
+)
+# fmt: on
+
+
+@pytest.mark.parametrize(("function", "values", "wanted"), KINKS, ids=lambda v: "")
+def test_slopes_at_kinks(
+    function: Callable[[Tensor], Tensor], values: list[float], wanted: list[float]
+) -> None:
+    """A tie with a number goes to the number; functions that are smooth there have their true slope."""
+    np.testing.assert_allclose(slopes(function, values), wanted, 1e-12, 1e-15)
+
+
+@pytest.mark.parametrize(("function", "wanted"), SECOND, ids=lambda v: "")
+def test_second_derivatives_at_zero(function: Callable[[Tensor], Tensor], wanted: float) -> None:
+    found = slopes(lambda x: function(x).sum().gradient(x)[0], [0.0, -0.0])
+    np.testing.assert_allclose(found, [wanted, wanted], 1e-12, 1e-15)
