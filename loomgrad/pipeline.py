@@ -1,7 +1,7 @@
 """The ordered passes: the one place where they are named.
 
 A pass takes a graph at one level and a Target, and returns a graph at the next.  Order constraints (`after`) are
-checked when this module is imported, levels after each pass under VERIFY=1, and DEBUG=5 prints what each pass made.
+checked when this module is imported, levels after each pass under VERIFY=1.
 """
 
 from __future__ import annotations
