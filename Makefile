@@ -19,7 +19,7 @@ types: .venv/test-installed
 	$(BIN)/mypy
 
 suite: .venv/test-installed
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n auto --dist loadfile
 
 format: .venv/test-installed    ## put the code into the house format
 	$(BIN)/ruff check --fix $(PACKAGES)
