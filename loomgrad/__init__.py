@@ -9,11 +9,19 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from loomgrad import cuda as cuda
     from loomgrad import nn as nn
+    from loomgrad import optim as optim
+    from loomgrad import utils as utils
     from loomgrad.capture import TinyJit as TinyJit
     from loomgrad.capture import jit as jit
     from loomgrad.config import Context as Context
     from loomgrad.dtype import dtypes as dtypes
+    from loomgrad.functions import cat as cat
+    from loomgrad.functions import load as load
+    from loomgrad.functions import randperm as randperm
+    from loomgrad.functions import save as save
+    from loomgrad.functions import stack as stack
     from loomgrad.ir.args import AddrSpace as AddrSpace
     from loomgrad.ir.args import AxisType as AxisType
     from loomgrad.ir.args import Invalid as Invalid
@@ -47,22 +55,40 @@ _HOME = {
     "TinyJit": "loomgrad.capture",
     "UOp": "loomgrad.ir.uop",
     "UPat": "loomgrad.ir.pattern",
+    "cat": "loomgrad.functions",
+    "cuda": "loomgrad",
     "dtypes": "loomgrad.dtype",
     "graph_rewrite": "loomgrad.ir.rewrite",
     "jit": "loomgrad.capture",
+    "load": "loomgrad.functions",
     "nn": "loomgrad",
     "no_grad": "loomgrad.tensor",
+    "optim": "loomgrad",
+    "randperm": "loomgrad.functions",
+    "save": "loomgrad.functions",
+    "stack": "loomgrad.functions",
+    "utils": "loomgrad",
 }
 
 
 def __getattr__(name: str) -> object:
     if name not in _HOME:
-        raise AttributeError(f"module 'loomgrad' has no attribute {name!r}")
+        return _function(name)
     if _HOME[name] == __name__:
         return importlib.import_module(f"{__name__}.{name}")
     value = getattr(importlib.import_module(_HOME[name]), name)
     globals()[name] = value
     return value
+
+
+def _function(name: str) -> object:
+    """A dtype or a function by PyTorch's name: `loomgrad.float32`, `loomgrad.relu`."""
+    found = None
+    if not name.startswith("_"):
+        found = importlib.import_module(f"{__name__}.functions").named(name)
+    if found is None:
+        raise AttributeError(f"module 'loomgrad' has no attribute {name!r}")
+    return found
 
 
 def __dir__() -> list[str]:

@@ -135,10 +135,18 @@ def safe_load(path: str | Path, device: str | None = None) -> dict[str, Tensor]:
 
     **Raises** DataError if the file is missing, cut off, or not what the format allows; nothing in it is executed.
     """
+    return read_file(path, device)[0]
+
+
+def read_file(
+    path: str | Path, device: str | None = None
+) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """The tensors of a file, and the text that it says about itself.  Raises as `safe_load`."""
     with _opened(path) as file:
         size = os.fstat(file.fileno()).st_size
-        entries, _ = _checked_header(file, size, path)
-        return {entry.name: _read_tensor(file, entry, device, path) for entry in entries}
+        entries, metadata = _checked_header(file, size, path)
+        tensors = {entry.name: _read_tensor(file, entry, device, path) for entry in entries}
+    return tensors, metadata
 
 
 def safe_metadata(path: str | Path) -> dict[str, str]:

@@ -16,6 +16,7 @@ LAYERS = (
     ("engine",),
     ("tensor",),
     ("capture", "transforms", "nn"),
+    ("cuda", "functions", "optim", "utils"),  # where programs written for PyTorch look
     ("viz",),
     ("cli", "__main__"),
 )

@@ -9,7 +9,8 @@ import pytest
 
 from loomgrad import GlobalCounters, Tensor, dtypes
 from loomgrad.engine.schedule import schedules
-from loomgrad.errors import GradientError
+from loomgrad.errors import GradientError, UnsupportedError
+from loomgrad.nn.linear import Linear
 from loomgrad.nn.optim import SGD, Adam, AdamW, Optimizer
 from tests.tensor.checks import Array
 
@@ -40,15 +41,16 @@ def sgd(momentum: float = 0.0, decay: float = 0.0, nesterov: bool = False) -> Up
     return update
 
 
-def adam(decay: float = 0.0, b1: float = 0.9, b2: float = 0.999) -> Update:
+def adam(decay: float = 0.0, b1: float = 0.9, b2: float = 0.999, coupled: bool = False) -> Update:
     m, v, t = np.zeros((3, 4)), np.zeros((3, 4)), 0
 
     def update(w: Array, g: Array) -> Array:
         nonlocal m, v, t
         t += 1
+        g = g + decay * w * coupled
         m, v = b1 * m + (1 - b1) * g, b2 * v + (1 - b2) * g * g
         step = (m / (1 - b1**t)) / (np.sqrt(v / (1 - b2**t)) + 1e-8)
-        return np.asarray(w - 0.01 * (step + decay * w))
+        return np.asarray(w - 0.01 * (step + decay * w * (not coupled)))
 
     return update
 
@@ -62,6 +64,8 @@ OPTIMIZERS: tuple[tuple[str, Callable[[list[Tensor]], Optimizer], Callable[[], U
     ("adam",     lambda p: Adam(p, lr=0.01),                                         adam),
     ("betas",    lambda p: Adam(p, lr=0.01, b1=0.8, b2=0.9, eps=1e-8),               lambda: adam(0, 0.8, 0.9)),
     ("adamw",    lambda p: AdamW(p, lr=0.01, weight_decay=0.1),                      lambda: adam(0.1)),
+    ("adam l2",  lambda p: Adam(p, lr=0.01, weight_decay=0.1),                       lambda: adam(0.1, coupled=True)),
+    ("pair",     lambda p: AdamW(p, lr=0.01, betas=(0.8, 0.9), weight_decay=0),      lambda: adam(0, 0.8, 0.9)),
 )
 # fmt: on
 
@@ -142,3 +146,83 @@ def test_parameters_keep_their_dtype() -> None:
         optimizer.step()
         assert w.dtype is dtype
         np.testing.assert_allclose(w.numpy(), [0.875, 1.875], 1e-3)
+
+
+@pytest.mark.parametrize("make", [row[1] for row in OPTIMIZERS], ids=[row[0] for row in OPTIMIZERS])
+def test_a_parameter_costs_at_most_the_kernel_of_its_gradient(
+    make: Callable[[list[Tensor]], Optimizer],
+) -> None:
+    """The updates are computed where the gradients are; what all share, powers of betas, costs three more."""
+    x = Tensor(TARGET)
+    weights = [Tensor(START) for _ in range(4)]
+    optimizer = make(weights)
+
+    def kernels(also: Callable[[], list[Tensor]]) -> int:
+        """How many compute a loss, and what `also` gives after its gradients are there."""
+        optimizer.zero_grad()
+        total = Tensor(0.0)
+        for weight in weights:
+            total = total + (weight * x).sum()
+        before = GlobalCounters.kernel_count
+        (total * total).backward().realize(*also())
+        return GlobalCounters.kernel_count - before
+
+    gradients = kernels(lambda: [w.grad for w in weights if w.grad is not None])
+    assert kernels(optimizer.schedule_step) <= gradients + 3
+
+
+def test_losses_are_computed_with_the_step() -> None:
+    w = Tensor(START)
+    optimizer = SGD([w], lr=0.1)
+    loss = loss_of(w)
+    loss.backward()
+    optimizer.step()
+    before = GlobalCounters.kernel_count
+    assert np.isfinite(loss.item()) and GlobalCounters.kernel_count == before
+
+
+def test_frozen_parameters_of_layers_stay_frozen() -> None:
+    layer = Linear(2, 2)
+    layer.weight.requires_grad = False
+    optimizer = SGD(layer.parameters(), lr=0.1)
+    before = layer.weight.tolist()
+    layer(Tensor([[1.0, 2.0]])).sum().backward()
+    optimizer.step()
+    assert layer.weight.tolist() == before and layer.weight.grad is None
+    assert layer.bias is not None and len(optimizer.params) == 2
+
+
+def test_the_state_goes_into_a_new_optimizer() -> None:
+    def trained(steps: int, w: Tensor, optimizer: Optimizer) -> None:
+        for _ in range(steps):
+            optimizer.zero_grad()
+            loss_of(w).backward()
+            optimizer.step()
+
+    first, straight = Tensor(START), Tensor(START)
+    one, other = Adam([first], lr=0.05), Adam([straight], lr=0.05)
+    trained(2, first, one)
+    trained(4, straight, other)
+    second = Tensor(first.numpy())
+    two = Adam([second], lr=0.5)
+    two.load_state_dict(one.state_dict())
+    assert sorted(one.state_dict()) == ["betas", "lr", "m.0", "powers", "v.0"]
+    trained(2, second, two)
+    np.testing.assert_array_equal(second.numpy(), straight.numpy())
+
+
+def test_param_groups_show_and_change_the_learning_rate() -> None:
+    optimizer = SGD([Tensor([1.0])], lr=0.5, momentum=0.9)
+    for group in optimizer.param_groups:
+        group["lr"] *= 0.5  # type: ignore[operator]
+        assert group["momentum"] == 0.9
+        with pytest.raises(UnsupportedError, match="momentum is fixed"):
+            group["momentum"] = 0.8
+    assert optimizer.lr.item() == 0.25
+
+
+def test_what_is_no_parameter() -> None:
+    with pytest.raises(GradientError, match="needs parameters"):
+        SGD([])
+    with pytest.raises(UnsupportedError, match="takes Tensors, not a dict"):
+        SGD([{"params": []}])  # type: ignore[list-item]
