@@ -240,9 +240,11 @@ class SettingError(LoomError, ValueError):
 
 
 class DataError(LoomError, RuntimeError):
-    """A data file that ships with loomgrad is missing or not what it should be.
+    """A file of data or of parameters is missing, damaged or not what it should be, or does not fit the model.
 
-    Installing loomgrad again puts it back.
+    The text names the file and what is wrong with it.  A file that ships with loomgrad comes back when loomgrad is
+    installed again.  Parameters are read from safetensors files: other formats, such as pickles, could execute what
+    they hold.
     """
 
     code = "LG902"
