@@ -68,7 +68,18 @@ def test_keepdims(name: str) -> None:
     method = getattr(Tensor(ARRAY), name)
     assert method(axis=1, keepdims=True).shape == method(axis=1, keepdim=True).shape
     with pytest.raises(TypeError, match=f"{name}.. got both keepdim and keepdims"):
-        method(1, True, keepdims=False)
+        method(axis=1, keepdim=True, keepdims=False)
+
+
+def test_a_name_beside_a_place() -> None:
+    x: Any = Tensor(ARRAY)
+    for mistake in (
+        lambda: x.sum(1, dim=1),
+        lambda: x.softmax(0, dim=0),
+        lambda: x.sum(1, True, keepdims=True),
+    ):
+        with pytest.raises(TypeError, match="got both"):
+            mistake()
 
 
 def test_flip_by_name() -> None:
