@@ -27,6 +27,7 @@ from loomgrad.tensor.core import Core, is_storage, recording, unique
 from loomgrad.tensor.data import flattened, is_numpy
 from loomgrad.tensor.reading import Reading
 from loomgrad.tensor.selection import Mask, Selection, selection
+from loomgrad.tensor.views import View
 
 
 class Assignment(Reading):
@@ -143,34 +144,41 @@ class Assignment(Reading):
             self._write(value._node, value._tracked or value._requires_grad)
 
     def _write(self, written: UOp, tracked: bool) -> None:
-        """Give this tensor, and whatever it is a view of, the new value.
-
-        Each step back starts from the present value there: another view may have written meanwhile.
-        """
+        """Give this tensor, and whatever it is a view of, the new value."""
         tracked = tracked and recording.get()
-        view = self._view
-        if view is not None and self.numel():
-            root = view.root
-            values = [root._node]
-            for step in view.path[:-1]:
-                values.append(step.apply(values[-1]))
-            holders = [root, *(watched() for watched in view.between)]
-            history = tracked or (recording.get() and (root._tracked or root._requires_grad))
-            new = written
-            for step, value, holder in zip(
-                reversed(view.path), reversed(values), reversed(holders), strict=True
-            ):
-                new = step.undo(new, value, root.device)
-                if holder is not None:
-                    _rebind(holder, new, history and not view.is_detached)
-            self._view = replace(view, seen=weakref.ref(root.uop))
+        if self._view is not None:
+            self._write_back(self._view, written, tracked)
+            self._view = replace(self._view, seen=weakref.ref(self._view.root.uop))
         _rebind(self, written, tracked)
+
+    def _write_back(self, view: View, written: UOp, tracked: bool) -> None:
+        """Each step back starts from the present value there: another view may have written meanwhile."""
+        if view.is_broadcast:  # then nothing is written, or `_check_writable` had raised
+            return
+        root = view.root
+        values = [root._node]
+        for step in view.path[:-1]:
+            values.append(step.apply(values[-1]))
+        holders = [root, *(watched() for watched in view.between)]
+        history = tracked or (recording.get() and (root._tracked or root._requires_grad))
+        new = written
+        for place in reversed(range(len(values))):
+            # Writing no elements, too, makes the views in between show what is there now.
+            new = (
+                view.path[place].undo(new, values[place], root.device)
+                if self.numel()
+                else values[place]
+            )
+            holder = holders[place]
+            if holder is not None and (place or self.numel()):
+                _rebind(holder, new, history and not view.is_detached)
 
     def _receive(self, stored: UOp) -> None:
         """Stand for a value in storage, which the root of a view gets as well."""
         if self._view is None:
             self._take(stored)
         else:
+            self._check_writable()
             self._write(stored, False)
 
     def _present(self) -> Self:
@@ -239,6 +247,7 @@ def _rebind(tensor: Core, uop: UOp, tracked: bool) -> None:
     tensor._former = None
     if tensor._requires_grad:
         tensor.uop = unique(UOp(Ops.DETACH, (uop,)) if tracked else uop)
+        tensor._tracked = False
         return
     # Storage of another Tensor: if either becomes a leaf, it is not the other.
     tensor.uop = unique(uop) if is_storage(uop) else uop

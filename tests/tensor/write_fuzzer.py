@@ -20,7 +20,7 @@ from loomgrad.errors import BroadcastWriteError
 from tests.tensor.checks import Array
 from tests.tensor.write_reference import Reference, Refused
 
-SHAPES = ((4,), (2, 3), (3, 4), (2, 3, 2), (1, 3))
+SHAPES = ((4,), (2, 3), (3, 4), (2, 3, 2), (2, 2, 2), (1, 3))
 Space = dict[str, Any]
 Result = Array | str
 
@@ -45,6 +45,7 @@ class Loom:
             "index": lambda places: Tensor(places, dtype=dtypes.int32),
             "mask": lambda flags: Tensor(flags, dtype=dtypes.bool),
             "copy": lambda x: x.contiguous(),
+            "same": lambda x: x.cast(x.dtype),
             "unsigned": lambda x: x.bitcast(dtypes.uint32),
             "realize": lambda *tensors: Tensor.realize(*tensors),
             "check": lambda x: self.seen.append(x.numpy().copy()),
@@ -66,6 +67,7 @@ def reference_space(seen: list[Result]) -> Space:
         "index": lambda places: np.array(places, np.int32),
         "mask": np.array,
         "copy": Reference.copy,
+        "same": Reference.copy,
         "unsigned": lambda x: x.bits(np.uint32),
         "realize": lambda *tensors: None,
         "check": lambda x: seen.append(x.value.copy()),
@@ -135,6 +137,7 @@ class Writer:
         self.space = reference_space(self.seen)
         self.program: list[str] = []
         self.made = 0
+        self.keys: list[tuple[str, str, str]] = []
 
     def write(self) -> list[str]:
         """All statements; at the end everything is looked at."""
@@ -182,7 +185,12 @@ class Writer:
         name, x = self.pick()
         axes = list(range(len(x.shape)))
         self.random.shuffle(axes)
-        forms = [f"{name}[{self.key(x.shape)}]"] * 5
+        key = self.key(x.shape)
+        if self.random.random() < 0.5:
+            self.keys.append((f"x{self.made}", name, key))
+            self.make(f"{name}[{key}]")
+            return
+        forms = [f"{name}[{key}]"]
         forms += [f"{name}.detach()", f"unsigned({name})", f"{name}.reshape({x.value.size})"]
         forms += [f"{name}.reshape({', '.join(map(str, (*x.shape[::-1], 1)))})"]
         if axes:
@@ -198,7 +206,7 @@ class Writer:
             if self.space[other].shape == x.shape and self.space[other].value.dtype == x.value.dtype
         ]
         forms = [f"{name} + 1", f"{name} * 2 + {name}", f"{name} - {self.random.choice(others)}"]
-        forms.append(f"copy({name})")
+        forms += [f"copy({name})", f"same({name})"]
         if x.shape and x.value.dtype == np.int32:
             forms.append(f"{name}.sum({self.random.randrange(len(x.shape))})")
         form = self.random.choice(forms)
@@ -214,11 +222,20 @@ class Writer:
             self.do(f"{name} {self.random.choice(('+=', '-=', '*=', '|='))} {value}")
 
     def write_part(self) -> None:
+        if self.keys and self.random.random() < 0.2:
+            self.write_again()
+            return
         name, x = self.pick()
         key = self.key(x.shape)
         slot = np.empty(x.shape)[self.value_of(key)].shape
         operator = self.random.choice(("=", "=", "=", "+=", "*=", "-="))
         self.do(f"{name}[{key}] {operator} {self.source(name, x, slot)}")
+
+    def write_again(self) -> None:
+        """An old view, written to where it comes from."""
+        view, name, key = self.random.choice(self.keys)
+        if {view, name} <= set(self.names()):
+            self.do(f"{name}[{key}] = {view}")
 
     def write_selected(self) -> None:
         """Through index tensors, lists, a mask."""

@@ -105,20 +105,23 @@ class Reference:
         return self
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        if self.places[key].size == 0:
-            return
         if self.repeated:
-            raise Refused
+            masked = isinstance(key, np.ndarray) and key.dtype == bool
+            self._refuse(self.places if masked else self.places[key])
+            return
         present = np.array(self.root.value[self.places]).view(self.value.dtype)
         present[key] = _value(value)
         self._write(present)
         self.value = present
 
-    def _write(self, value: Array) -> None:
-        if value.size == 0:
-            return
-        if self.repeated:
+    def _refuse(self, written: Array) -> None:
+        if written.size:
             raise Refused
+
+    def _write(self, value: Array) -> None:
+        if self.repeated:
+            self._refuse(value)
+            return
         self.root.value[self.places] = np.array(value).view(self.root.value.dtype)
         for view in self.between:
             view.value = np.array(self.root.value[view.places]).view(view.value.dtype)
