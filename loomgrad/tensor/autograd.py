@@ -11,7 +11,7 @@ from loomgrad.errors import GradientError, ShapeError
 from loomgrad.ir.uop import UOp
 from loomgrad.rules.differentiate import gradients
 from loomgrad.tensor.assignment import Assignment
-from loomgrad.tensor.core import leaves, recording
+from loomgrad.tensor.core import ends_of_history, leaves, recording
 from loomgrad.tensor.pending import await_step
 
 
@@ -65,9 +65,11 @@ class Autograd(Assignment):
     def gradient(self, *targets: Self, gradient: Self | None = None) -> list[Self]:
         """The gradient of this scalar with respect to each target, whether it requires one or not.
 
-        `gradient` weights the elements of this tensor if it is not a scalar.
+        `gradient` weights the elements of this tensor if it is not a scalar.  A target is a value: everything that
+        was computed in the same way from the same tensors.  Leaves (`requires_grad_()`) are values of their own.
 
-        **Raises** GradientError for a target that this tensor was not computed from, or of an integer dtype.
+        **Raises** GradientError for a target that this tensor was not computed from, or of an integer dtype, and
+        for two targets that are one value.
         """
         seed = self._seed(gradient)
         for target in targets:
@@ -76,6 +78,7 @@ class Autograd(Assignment):
                     f"there is no gradient for a tensor of {target.dtype.name}",
                     fix="compute with a float, e.g. x = x.float(), and take its gradient",
                 )
+        _check_apart(targets)
         found = self._gradients(seed, targets)
         for position, target in enumerate(targets):
             if target not in found:
@@ -124,13 +127,27 @@ class Autograd(Assignment):
 
     def _unreachable(self, position: int, target: Autograd) -> GradientError:
         reason = "it was not computed from it"
-        if not self._tracked and self.is_realized:
-            reason = (
-                "its history went when it was realised, as nothing it needed requires a gradient"
-            )
+        gone = [node for node in self.uop.toposort() if node in ends_of_history]
+        if any(node not in target._own_nodes() for node in gone):
+            whose = "its history" if self.uop in gone else "the history of a value on the way"
+            reason = f"{whose} went when it was realised, as nothing it needed requires a gradient"
         return GradientError(
             f"the tensor has no gradient for target {position}: {reason}",
             target=repr(target),
             fix="check for detach(), no_grad and casts to ints on the way; "
-            "x.requires_grad = True keeps the history of what is computed from x",
+            "x.requires_grad = True keeps the history of what is computed from x afterwards",
         )
+
+
+def _check_apart(targets: Sequence[Autograd]) -> None:
+    """Raises GradientError for different Tensors of one value: its uses are not told apart."""
+    places: dict[UOp, int] = {}
+    for position, target in enumerate(targets):
+        for node in target._own_nodes():
+            first = places.setdefault(node, position)
+            if targets[first] is not target:
+                raise GradientError(
+                    f"targets {first} and {position} are one value, computed in the same way",
+                    target=repr(target),
+                    fix="make each a leaf before it is used: a = a.detach().requires_grad_()",
+                )

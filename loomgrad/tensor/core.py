@@ -34,6 +34,8 @@ leaves: weakref.WeakValueDictionary[int, Core] = weakref.WeakValueDictionary()
 # Views with a value in memory that still hold their root.
 settled_views: weakref.WeakValueDictionary[int, Core] = weakref.WeakValueDictionary()
 MOST_SETTLED_VIEWS = 256
+# Storage of computed values that let go of their history: an error may have to say so.
+ends_of_history: weakref.WeakSet[UOp] = weakref.WeakSet()
 
 
 class Core(Vocabulary):
@@ -96,7 +98,11 @@ class Core(Vocabulary):
 
     @property
     def requires_grad(self) -> bool:
-        """Whether `backward` leaves a gradient in `grad`."""
+        """Whether `backward` leaves a gradient in `grad`.
+
+        A tensor that is made to require one becomes a leaf of its own, also beside others of the same value or
+        memory.  What was computed from it before does not know of it.
+        """
         return self._requires_grad
 
     @requires_grad.setter
@@ -106,8 +112,8 @@ class Core(Vocabulary):
                 f"a tensor of {self.dtype.name} cannot require a gradient",
                 fix="cast it first, e.g. x.float()",
             )
-        if wanted and not self._requires_grad and not is_storage(self.uop):
-            self.uop = unique(self.uop)
+        if wanted and not self._requires_grad:
+            self.uop, self._former = unique(self.uop), None
         self._requires_grad = wanted
         if wanted:
             leaves[id(self)] = self

@@ -25,7 +25,7 @@ from loomgrad.ir.opcode import Ops
 from loomgrad.ir.shape import Shape, size_of
 from loomgrad.ir.uop import UOp
 from loomgrad.memory import Buffer, Device
-from loomgrad.tensor.core import unique
+from loomgrad.tensor.core import recording, unique
 from loomgrad.tensor.data import flattened, inferred_dtype, is_numpy, packed
 from loomgrad.tensor.normalise import Normalise
 
@@ -57,8 +57,9 @@ class Creation(Normalise):
         """
         place, dtype = Device.canonicalize(device), dtype_argument(dtype)
         if isinstance(data, Creation):
-            self._fill(data._node if dtype is None else data.cast(dtype)._node, data.device)
-            self._tracked = data._tracked
+            same = data if dtype is None else data.cast(dtype)
+            tracked = recording.get() and (data._tracked or data._requires_grad)
+            self._fill(same._node, data.device, tracked)
         else:
             uop = _node_of(data, dtype, place)
             self._fill(uop if dtype is None or uop.dtype is dtype else uop.cast(dtype), place)

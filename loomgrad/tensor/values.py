@@ -15,7 +15,7 @@ from loomgrad.ir.args import ParamArg
 from loomgrad.ir.opcode import Ops
 from loomgrad.ir.uop import UOp
 from loomgrad.memory import Buffer, Device
-from loomgrad.tensor.core import is_storage, release_roots, settled_views, unique
+from loomgrad.tensor.core import ends_of_history, is_storage, release_roots, settled_views, unique
 from loomgrad.tensor.creation import storage
 from loomgrad.tensor.data import Nested, nested
 from loomgrad.tensor.networks import Networks
@@ -55,12 +55,15 @@ class Values(Networks):
 
     def _settle(self, result: UOp) -> None:
         """Let go of the history, unless gradients may need it."""
-        if self._tracked and not self._requires_grad:
+        if self._tracked:
             return
         self._former = weakref.ref(self.uop)
         # Equal values may have been given one storage; as leaves of gradients they stay apart.
-        marked = self.uop.op is Ops.NOOP
-        self.uop = self.uop.replace(src=(result,)) if marked else result
+        if self.uop.op is Ops.NOOP:
+            self.uop = self.uop.replace(src=(result,))
+        else:
+            self.uop = result
+            ends_of_history.add(result)
         if self._view is not None:
             settled_views[id(self)] = self
 

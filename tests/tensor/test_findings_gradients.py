@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from loomgrad import Tensor
+from loomgrad.errors import GradientError
 from loomgrad.ir.opcode import Ops
 from loomgrad.ir.uop import UOp
+from loomgrad.nn.optim import SGD
 from tests.tensor.checks import Array
 
 ZERO_ROW = np.array([[3.0, 4.0], [0.0, 0.0]])
@@ -126,3 +128,87 @@ def test_slopes_at_kinks(
 def test_second_derivatives_at_zero(function: Callable[[Tensor], Tensor], wanted: float) -> None:
     found = slopes(lambda x: function(x).sum().gradient(x)[0], [0.0, -0.0])
     np.testing.assert_allclose(found, [wanted, wanted], 1e-12, 1e-15)
+
+
+def same_memory(x: Tensor) -> tuple[Tensor, Tensor]:
+    return Tensor(x), Tensor(x)
+
+
+def same_view(x: Tensor) -> tuple[Tensor, Tensor]:
+    return x.reshape(2), x.reshape(1, 2).reshape(2)
+
+
+def same_sum(x: Tensor) -> tuple[Tensor, Tensor]:
+    a, b = x + 1, x + 1
+    a.realize(b)
+    return a - 1, b - 1
+
+
+def one_realised(x: Tensor) -> tuple[Tensor, Tensor]:
+    a, b = x * 1.0, x * 1.0
+    return a.realize(), b
+
+
+def through_assignment(x: Tensor) -> tuple[Tensor, Tensor]:
+    a, b = Tensor.zeros(2), Tensor.zeros(2)
+    return a.assign(x), b.assign(x)
+
+
+@pytest.mark.parametrize(
+    "pair", [same_memory, same_view, same_sum, one_realised, through_assignment]
+)
+def test_leaves_of_one_value_are_apart(
+    pair: Callable[[Tensor], tuple[Tensor, Tensor]],
+) -> None:
+    a, b = pair(Tensor(np.ones(2, np.float32)))
+    optimizer = SGD([a, b], lr=1.0)
+    for step in (1, 2):
+        optimizer.zero_grad()
+        (a * 3 + b * 5).sum().backward()
+        optimizer.step()
+        assert a.tolist() == [1 - 3 * step] * 2
+        assert b.tolist() == [1 - 5 * step] * 2
+
+
+def test_a_leaf_is_apart_from_what_it_was_made_of() -> None:
+    x = Tensor([1.0, 2.0], requires_grad=True)
+    other = Tensor(x.detach(), requires_grad=True)
+    (x * 3 + other * 5).sum().backward()
+    assert x.grad is not None and other.grad is not None
+    assert (x.grad.tolist(), other.grad.tolist()) == ([3, 3], [5, 5])
+
+
+def test_realising_a_leaf_with_history_changes_nothing() -> None:
+    for realised in (False, True):
+        w = Tensor([2.0], requires_grad=True)
+        hidden = (w * 3).requires_grad_()
+        copy = Tensor(w)
+        if realised:
+            hidden.realize(copy)
+        (hidden * hidden + copy).sum().backward()
+        assert hidden.grad is not None and w.grad is not None
+        assert (hidden.grad.tolist(), w.grad.tolist()) == ([12.0], [37.0])
+
+
+def test_targets_of_one_value_are_a_mistake() -> None:
+    x = Tensor([1.0, 2.0])
+    a, b = x + 1, x + 1
+    with pytest.raises(GradientError, match="targets 0 and 2 are one value") as caught:
+        (a * 3 + b * 5).sum().gradient(a, x, b)
+    assert "detach().requires_grad_()" in str(caught.value)
+    assert [g.tolist() for g in (a * 3 + b * 5).sum().gradient(a, a)] == [[8, 8], [8, 8]]
+    a, b = a.detach().requires_grad_(), b.detach().requires_grad_()
+    assert [g.tolist() for g in (a * 3 + b * 5).sum().gradient(a, b)] == [[3, 3], [5, 5]]
+
+
+def test_the_error_names_a_history_that_realising_let_go_of() -> None:
+    x = Tensor([1.0, 2.0])
+    hidden = x * x
+    hidden.realize()
+    with pytest.raises(GradientError, match="history of a value on the way went when it was real"):
+        (hidden * 3).sum().gradient(x)
+    with pytest.raises(GradientError, match="target 0: it was not computed from it"):
+        (x * 3).sum().gradient(hidden)
+    x.requires_grad = True
+    kept = (x * x).realize()
+    assert (kept * 3).sum().gradient(x)[0].tolist() == [6.0, 12.0]
