@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Self
 
 from loomgrad.errors import ArgumentError, MissingNameError, ShapeError, did_you_mean
@@ -89,12 +90,14 @@ class Interop(Autograd):
             """Called for names that do not exist.  Those that Python and libraries try get a plain answer."""
             if name.startswith("_"):
                 raise AttributeError(f"a tensor has no {name}")
-            names = [known for known in dir(type(self)) if not known.startswith("_")]
-            fix = did_you_mean(name, names)
-            raise MissingNameError(
-                f"a tensor has no {name}",
-                fix=fix if "did" in fix else "dir(Tensor) lists all names",
-            )
+            raise MissingNameError(f"a tensor has no {name}", fix=_known_name(type(self), name))
+
+
+@functools.cache
+def _known_name(kind: type[Interop], name: str) -> str:
+    """What to write instead.  Remembered, as programs may ask for a name in a loop: `hasattr(x, name)`."""
+    fix = did_you_mean(name, (known for known in dir(kind) if not known.startswith("_")))
+    return fix if fix.startswith("did you mean") else "dir(Tensor) lists all names"
 
 
 def _no_operand(value: object) -> ArgumentError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from inspect import signature
 from typing import Any
 
@@ -73,11 +74,12 @@ def test_keepdims(name: str) -> None:
 
 def test_a_name_beside_a_place() -> None:
     x: Any = Tensor(ARRAY)
-    for mistake in (
+    mistakes: tuple[Callable[[], object], ...] = (
         lambda: x.sum(1, dim=1),
         lambda: x.softmax(0, dim=0),
         lambda: x.sum(1, True, keepdims=True),
-    ):
+    )
+    for mistake in mistakes:
         with pytest.raises(TypeError, match="got both"):
             mistake()
 
