@@ -15,8 +15,14 @@ from loomgrad.ir.uop import UOp
 
 # Work of one element in units of a vector addition, measured on generated code to within a factor of two.
 WEIGHT = {
-    **dict.fromkeys(GroupOp.Transcendental, 12.0),
+    **dict.fromkeys(GroupOp.Transcendental, 55.0),
     **dict.fromkeys(GroupOp.Division, 8.0),
+    Ops.EXP: 16.0,
+    Ops.EXP2: 17.0,
+    Ops.LOG: 28.0,
+    Ops.LOG2: 29.0,
+    Ops.TANH: 28.0,
+    Ops.POW: 110.0,
     Ops.SQRT: 4.0,
     Ops.RECIPROCAL: 4.0,
     Ops.FDIV: 4.0,
