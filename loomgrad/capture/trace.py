@@ -39,10 +39,12 @@ class Capture:
     returned: list[Output]
     changed: list[Output]
     kept: list[object]
+    conditions: list[Callable[[], bool]]
 
     def fits(self) -> bool:
-        """Whether the captured Tensors still have the shapes they had."""
-        return all(tensor.shape == shape for _, tensor, shape in self.captured)
+        """Whether the captured Tensors still have the shapes they had, and layers their modes."""
+        shapes = all(tensor.shape == shape for _, tensor, shape in self.captured)
+        return shapes and all(holds() for holds in self.conditions)
 
     def replay(self, arguments: Sequence[Tensor]) -> Any:
         """Runs the kernels on other arguments and on the captured Tensors as they are now."""
@@ -157,6 +159,7 @@ def _capture(
         returned=[output(tensor) for tensor in returned.tensors],
         changed=[output(tensor) for tensor in changed],
         kept=returned.kept,
+        conditions=recording.conditions,
     )
 
 

@@ -59,6 +59,7 @@ class Recording:
     values: dict[UOp, UOp] = field(default_factory=dict)
     outside: dict[int, tuple[Holder, UOp]] = field(default_factory=dict)
     apart: set[int] = field(default_factory=set)
+    conditions: list[Callable[[], bool]] = field(default_factory=list)
 
     def touch(self, tensor: Holder) -> None:
         """A Tensor is about to be used; one from outside of the capture becomes a captured one."""
@@ -97,3 +98,10 @@ def note_fresh(node: UOp, make: Callable[[], Buffer]) -> None:
     recording = active.get()
     if recording is not None:
         recording.fresh[node] = make
+
+
+def note_condition(holds: Callable[[], bool]) -> None:
+    """Tells an active recording what must hold for it to be replayed, such as the mode of a layer."""
+    recording = active.get()
+    if recording is not None:
+        recording.conditions.append(holds)

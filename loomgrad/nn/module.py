@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Self
 
+from loomgrad.engine.recording import note_condition
 from loomgrad.errors import UnsupportedError
 from loomgrad.memory import Device
 from loomgrad.nn.state import Keys, get_parameters, get_state_dict, held_by, load_state_dict
@@ -43,12 +45,16 @@ class Module:
                 f"{type(self).__name__} has no method forward",
                 fix="give it one: `def forward(self, x):`, which returns a Tensor",
             )
+        note_condition(partial(self._has_mode, self.training))
         if self.training is None or self.training is Tensor.training:
             return self.forward(*inputs, **named)
         with Tensor.train(self.training):
             return self.forward(*inputs, **named)
 
     # ---- mode
+
+    def _has_mode(self, mode: bool | None) -> bool:
+        return self.training is mode
 
     def train(self, mode: bool = True) -> Self:
         """Training mode, or with False evaluation mode, here and in all modules inside."""
