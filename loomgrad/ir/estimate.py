@@ -66,28 +66,27 @@ def _value_sources(node: UOp) -> tuple[UOp, ...]:
     return node.src
 
 
-def iterations(node: UOp, within: frozenset[UOp] | None = None) -> int:
-    """How often a node is computed: once per value of its open ranges (those in `within` only, if given)."""
-    ranges = node.ranges if within is None else node.ranges & within
-    return size_of(extent_of(loop) for loop in ranges)
+def iterations(node: UOp) -> int:
+    """How often a node is computed: once per value of its open ranges."""
+    return size_of(extent_of(loop) for loop in node.ranges)
 
 
-def estimate(root: UOp, within: frozenset[UOp] | None = None) -> Estimate:
+def estimate(root: UOp) -> Estimate:
     """The totals below `root`: a value, an effect or a whole kernel."""
     operations = accessed = 0
     work = 0.0
     sizes: dict[UOp, int] = {}
     for node in value_nodes(root):
         if node.op in GroupOp.Elementwise and not node.is_const() and node.op is not Ops.CAST:
-            count = iterations(node, within)
+            count = iterations(node)
             operations += count * (2 if node.op is Ops.MULACC else 1)
             work += count * WEIGHT.get(node.op, 1.0)
         elif node.op is Ops.REDUCE:
-            count = iterations(node.src[0], within)
+            count = iterations(node.src[0])
             operations += count
             work += count
         elif node.op is Ops.INDEX:
-            count = iterations(node, within)
+            count = iterations(node)
             accessed += count * node.dtype.itemsize
             storage = node.src[0]
             whole = size_of(storage.shape) if storage.shape_or_none is not None else count
