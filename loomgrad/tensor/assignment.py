@@ -20,10 +20,9 @@ from loomgrad.errors import (
     LossyWriteError,
     ShapeError,
 )
-from loomgrad.ir.opcode import Ops
 from loomgrad.ir.shape import Shape, broadcast
 from loomgrad.ir.uop import UOp
-from loomgrad.tensor.core import Core, is_storage, recording, unique
+from loomgrad.tensor.core import Core, apart, is_storage, recording, unique
 from loomgrad.tensor.data import flattened, is_numpy
 from loomgrad.tensor.reading import Reading
 from loomgrad.tensor.selection import Mask, Selection, selection
@@ -245,13 +244,13 @@ class Assignment(Reading):
 def _rebind(tensor: Core, uop: UOp, tracked: bool) -> None:
     """Let a Tensor stand for another value.  A leaf stays one, of a node of its own."""
     tensor._former = None
+    tensor._tracked = tracked and not tensor._requires_grad
     if tensor._requires_grad:
-        tensor.uop = unique(UOp(Ops.DETACH, (uop,)) if tracked else uop)
-        tensor._tracked = False
-        return
-    # Storage of another Tensor: if either becomes a leaf, it is not the other.
-    tensor.uop = unique(uop) if is_storage(uop) else uop
-    tensor._tracked = tracked
+        tensor.uop = apart(uop) if tracked or is_storage(uop) else unique(uop)
+    elif is_storage(uop):  # of another Tensor: if either becomes a leaf, it is not the other
+        tensor.uop = unique(uop) if tracked else apart(uop)
+    else:
+        tensor.uop = uop
 
 
 def _without_leading(sizes: Shape, rank: int) -> Shape:

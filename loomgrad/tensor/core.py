@@ -7,7 +7,7 @@ import weakref
 from abc import abstractmethod
 from contextvars import ContextVar
 from dataclasses import replace
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, SupportsIndex, TypeVar
 
 from loomgrad.engine.recording import touch
 from loomgrad.engine.state import next_unique, register
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from loomgrad.dtype import DType
     from loomgrad.ir.shape import Shape
 
+T = TypeVar("T", bound="Core")
 # What `sys.getrefcount(view.root)` is for a root that only this view holds: one more than that.
 HELD_ONCE = 2
 # False inside `no_grad`.
@@ -71,6 +72,17 @@ class Core(Vocabulary):
         self._requires_grad = False
         self._tracked = tracked
         register(self)
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[object, ...]:
+        """A copy, and what is pickled, is a value of its own: no view, and a leaf if this is one."""
+        return _copied, (
+            type(self),
+            self.uop,
+            self.device,
+            self._tracked,
+            self._requires_grad,
+            self.grad,
+        )
 
     # ---- facts
 
@@ -206,6 +218,15 @@ class Core(Vocabulary):
         return self.uop
 
 
+def _copied(
+    kind: type[T], uop: UOp, device: str | None, tracked: bool, is_leaf: bool, grad: T | None
+) -> T:
+    made = kind._of(apart(uop) if is_leaf else uop, device, tracked)
+    made.requires_grad = is_leaf
+    made.grad = grad
+    return made
+
+
 def release_roots() -> None:
     """Has computed views let go of roots that nobody else can see any more.
 
@@ -220,6 +241,11 @@ def release_roots() -> None:
 def unique(uop: UOp) -> UOp:
     """The value as a node of its own, so that an equal one elsewhere is another leaf of gradients."""
     return UOp(Ops.NOOP, (uop,), None, next_unique())
+
+
+def apart(uop: UOp) -> UOp:
+    """The value as a leaf of gradients of its own, to which those of `uop` do not reach."""
+    return unique(UOp(Ops.DETACH, (uop,)))
 
 
 def is_storage(uop: UOp) -> bool:

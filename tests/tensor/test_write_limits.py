@@ -145,6 +145,11 @@ def test_assigning_a_leaf_takes_its_value_and_its_gradient() -> None:
     x.realize()
     (x * 3).sum().backward()
     assert w.grad is not None and w.grad.tolist() == [3.0, 3.0]
+    s, t = Tensor([1.0, 2.0]), Tensor.zeros(2)
+    t.assign(s)
+    s.requires_grad = t.requires_grad = True
+    (t * 3).sum().backward()
+    assert s.grad is None and t.grad is not None and t.grad.tolist() == [3.0, 3.0]
     p = Tensor([0.0, 0.0], requires_grad=True)
     p.assign(w)
     assert [g.tolist() for g in (p * w).sum().gradient(p, w)] == [[1, 2], [1, 2]]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import operator
+import pickle
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from loomgrad import Tensor, dtypes
+from loomgrad import Tensor, dtypes, no_grad
 from loomgrad.errors import LossyWriteError
 from loomgrad.ir.opcode import Ops
 from tests.tensor.checks import Array
@@ -174,6 +176,22 @@ def test_an_exported_array_is_not_written_S89() -> None:
     x += 1
     x.realize()
     assert array.tolist() == [0, 1, 2] and not array.flags.writeable
+
+
+@pytest.mark.parametrize(
+    "duplicate", [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))]
+)
+def test_a_copy_is_a_value(duplicate: Callable[[Tensor], Tensor]) -> None:
+    x = Tensor([1.0, 2.0, 3.0], requires_grad=True)
+    for source in (x, x.detach()[1:], x.detach().reshape(3, 1).realize()):
+        before = source.tolist()
+        made = duplicate(source)
+        with no_grad():
+            made[0] = 9.0
+        assert x.tolist() == [1, 2, 3] and source.tolist() == before != made.tolist()
+    leaf = duplicate(x)
+    (leaf * 2).sum().backward()
+    assert leaf.grad is not None and leaf.grad.tolist() == [2, 2, 2] and x.grad is None
 
 
 # ---- memory
