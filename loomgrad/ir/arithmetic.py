@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Self
 
 from loomgrad.dtype import DType, dtypes, least_upper_dtype, least_upper_float
-from loomgrad.errors import DTypeError
+from loomgrad.errors import ArgumentError, DTypeError
 from loomgrad.ir.opcode import Op, Ops
 from loomgrad.ir.operand import Number, Operand, check_broadcast, promoted
 
@@ -64,37 +64,6 @@ class Arithmetic(Operand):
         """Cast, but leave a weak value beside a float as it is."""
         return self if self.dtype.is_weak and dtype.is_float else self.cast(dtype)
 
-    def __floordiv__(self, other: Self | Number) -> Self:
-        return self._floor_divide(other, swapped=False)
-
-    def __rfloordiv__(self, other: Number) -> Self:
-        return self._floor_divide(other, swapped=True)
-
-    def _floor_divide(self, value: Self | Number, swapped: bool) -> Self:
-        other = self._lift(value)
-        if least_upper_dtype(self.dtype, other.dtype).is_float:
-            return self._divide(other, swapped).floor()
-        return self._integers(Ops.FLOORDIV, other, swapped)
-
-    def __mod__(self, other: Self | Number) -> Self:
-        return self._modulo(other, swapped=False)
-
-    def __rmod__(self, other: Number) -> Self:
-        return self._modulo(other, swapped=True)
-
-    def _modulo(self, value: Self | Number, swapped: bool) -> Self:
-        other = self._lift(value)
-        if least_upper_dtype(self.dtype, other.dtype).is_float:
-            numerator, divisor = (other, self) if swapped else (self, other)
-            return numerator - numerator._floor_divide(divisor, False) * divisor
-        return self._integers(Ops.FLOORMOD, other, swapped)
-
-    def _integers(self, op: Op, other: Self, swapped: bool) -> Self:
-        """Bools count as default ints here."""
-        left = self.cast(dtypes.default_int) if self.dtype.is_bool else self
-        right = other.cast(dtypes.default_int) if other.dtype.is_bool else other
-        return left._binary(op, right, swapped)
-
     def __and__(self, other: Self | Number) -> Self:
         return self._bits(Ops.AND, other)
 
@@ -125,11 +94,29 @@ class Arithmetic(Operand):
             Ops.XOR, -1 if not self.dtype.is_unsigned else int(dtypes.max(self.dtype))
         )
 
+    def _integers(self, op: Op, other: Self, swapped: bool) -> Self:
+        """Bools count as default ints here."""
+        left = self.cast(dtypes.default_int) if self.dtype.is_bool else self
+        right = other.cast(dtypes.default_int) if other.dtype.is_bool else other
+        return left._binary(op, right, swapped)
+
     def __lshift__(self, other: Self | Number) -> Self:
-        return self._binary(Ops.SHL, other)
+        return self._shift(Ops.SHL, other)
 
     def __rshift__(self, other: Self | Number) -> Self:
-        return self._binary(Ops.SHR, other)
+        return self._shift(Ops.SHR, other)
+
+    def _shift(self, op: Op, places: Self | Number) -> Self:
+        """Tensors of negative counts give 0; a negative number is a mistake that can be told now."""
+        if isinstance(places, int) and places < 0:
+            raise ArgumentError(
+                f"{op.name} by a negative number of places, {places}",
+                fix=f"use {'>>' if op is Ops.SHL else '<<'} {-places}",
+            )
+        other = self._lift(places)
+        if self.dtype.is_float or other.dtype.is_float:
+            raise DTypeError(f"{op.name} needs ints", a=self.dtype, b=other.dtype, fix="cast first")
+        return self._integers(op, other, swapped=False)
 
     def __rlshift__(self, other: Number) -> Self:
         return self._lift(other)._committed(self.dtype) << self

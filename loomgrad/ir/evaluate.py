@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from loomgrad.dtype import DType, numpy_dtype
+from loomgrad.dtype import DType, dtypes, numpy_dtype
 from loomgrad.errors import CheckError
 from loomgrad.ir import roundoff
 from loomgrad.ir.arrays import apply, bitcast_array, cast_array, from_memory, stored, to_memory
@@ -240,7 +240,9 @@ class Run:
 
     def _apply(self, node: UOp, arrays: list[Array], common: DType) -> Array:
         sources = [source.dtype for source in node.src]
-        result = apply(node.op, arrays, sources, common, fused=not self.wide)
+        result = apply(
+            node.op, arrays, sources, common, fused=not self.wide or common is dtypes.float64
+        )
         if self.wide and node.dtype.is_float:
             return roundoff.overflowed(node.dtype, result)
         return stored(result, node.dtype)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import index
 from typing import Self
 
 from loomgrad.errors import ShapeError
@@ -44,11 +45,11 @@ class Moves(Operand):
 
     def pad(self, padding: Sequence[tuple[int, int] | None]) -> Self:
         """Zeros around: (before, after) for each axis, None for neither."""
-        pairs = [pair or (0, 0) for pair in padding]
-        if len(pairs) != len(self.shape) or any(before < 0 or after < 0 for before, after in pairs):
+        pairs = _pairs(padding, [(0, 0)] * len(self.shape))
+        if pairs is None or any(before < 0 or after < 0 for before, after in pairs):
             raise ShapeError(
                 f"pad needs a pair of nonnegative counts for each axis of {self.shape}",
-                padding=tuple(padding),
+                padding=padding,
                 fix="e.g. pad(((1, 1), None)); shrink cuts",
             )
         if all(pair == (0, 0) for pair in pairs):
@@ -59,12 +60,13 @@ class Moves(Operand):
 
     def shrink(self, bounds: Sequence[tuple[int, int] | None]) -> Self:
         """The box from begin to end: (begin, end) for each axis, None for all of it."""
-        pairs = [b or (0, size) for b, size in zip(bounds, self.shape, strict=False)]
-        fits = all(0 <= b <= e <= size for (b, e), size in zip(pairs, self.shape, strict=False))
-        if len(bounds) != len(self.shape) or not fits:
+        pairs = _pairs(bounds, [(0, size) for size in self.shape])
+        if pairs is None or not all(
+            0 <= begin <= end <= size for (begin, end), size in zip(pairs, self.shape, strict=True)
+        ):
             raise ShapeError(
                 f"shrink needs (begin, end) with 0 <= begin <= end <= size on each axis of {self.shape}",
-                bounds=tuple(bounds),
+                bounds=bounds,
                 fix="e.g. shrink(((0, 2), None))",
             )
         if all(pair == (0, size) for pair, size in zip(pairs, self.shape, strict=True)):
@@ -103,6 +105,21 @@ class Moves(Operand):
         a, b = axis_argument(first, self.shape), axis_argument(second, self.shape)
         order[a], order[b] = order[b], order[a]
         return self.permute(tuple(order))
+
+
+def _pairs(given: object, usual: Sequence[tuple[int, int]]) -> list[tuple[int, int]] | None:
+    """A pair of ints for each axis, the usual one for None; nothing if it is not that."""
+    if not isinstance(given, (list, tuple)) or len(given) != len(usual):
+        return None
+    pairs: list[tuple[int, int]] = []
+    for pair, own in zip(given, usual, strict=True):
+        if pair is None:
+            pairs.append(own)
+        elif isinstance(pair, (list, tuple)) and len(pair) == 2:
+            pairs.append((index(pair[0]), index(pair[1])))
+        else:
+            return None
+    return pairs
 
 
 def _inferred(shape: Shape, target: Shape) -> Shape:

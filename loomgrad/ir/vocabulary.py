@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from typing import Self
 
 from loomgrad.ir.arguments import axes_argument
-from loomgrad.ir.arithmetic import Arithmetic
+from loomgrad.ir.division import Division
 from loomgrad.ir.moves import Moves
 from loomgrad.ir.opcode import Op
 from loomgrad.ir.operand import Number as Number
 
 
-class Vocabulary(Arithmetic, Moves):
+class Vocabulary(Division, Moves):
     """Operators and methods shared by nodes and Tensors."""
 
     __slots__ = ()

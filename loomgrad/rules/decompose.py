@@ -40,6 +40,10 @@ DIVISIONS: dict[Op, Callable[[UOp, UOp], UOp | None]] = {
     Ops.CDIV: division.truncated_divide,
     Ops.CMOD: division.truncated_modulo,
 }
+_COMPUTED = (
+    *(Ops.ADD, Ops.SUB, Ops.MUL, Ops.FDIV, Ops.NEG, Ops.RECIPROCAL),
+    *(Ops.SQRT, Ops.TRUNC, Ops.MAX, Ops.MULACC, Ops.REDUCE),
+)
 _SHORT = frozenset((dtypes.float16, dtypes.bfloat16, *dtypes.float8s))
 
 
@@ -67,6 +71,29 @@ def widen_function(node: UOp) -> UOp:
     return UOp(node.op, tuple(wide)).cast(node.dtype)
 
 
+@rewrites(UPat(_COMPUTED, dtypes.bfloat16))
+def widen_arithmetic(node: UOp) -> UOp:
+    """Before: ADD(x, y) of bfloat16.   After: bfloat16(ADD(float32(x), float32(y))).
+
+    Because: targets store bfloat16 and do not compute with it.
+    """
+    return UOp(node.op, _widened(node), node.arg).cast(node.dtype)
+
+
+@rewrites(UPat((Ops.CMPLT, Ops.CMPNE, Ops.CMPEQ)))
+def widen_comparison(node: UOp) -> UOp | None:
+    """Before: CMPLT(x, y) of bfloat16.   After: CMPLT(float32(x), float32(y)).   Because: see above."""
+    if dtypes.bfloat16 not in (node.src[0].dtype, node.src[1].dtype):
+        return None
+    return UOp(node.op, _widened(node))
+
+
+def _widened(node: UOp) -> tuple[UOp, ...]:
+    count = 1 if node.op is Ops.REDUCE else len(node.src)
+    wide = (source.cast(dtypes.bfloat16).cast(dtypes.float32) for source in node.src[:count])
+    return (*wide, *node.src[count:])
+
+
 @rewrites(UPat(Ops.POW, dtypes.ints))
 def expand_int_power(node: UOp) -> UOp | None:
     """Before: a**b of ints.   After: a product of squares.   Because: b is the sum of its bits."""
@@ -90,5 +117,8 @@ def expand_threefry(node: UOp) -> UOp | None:
 
 
 DECOMPOSE = PatternMatcher(
-    [expand_function, widen_function, expand_int_power, expand_division, expand_threefry]
+    [
+        *(expand_function, widen_function, widen_arithmetic, widen_comparison),
+        *(expand_int_power, expand_division, expand_threefry),
+    ]
 )

@@ -9,13 +9,17 @@ from loomgrad.dtype import dtypes
 from loomgrad.errors import UnsupportedError
 from loomgrad.ir.opcode import Ops
 from loomgrad.tensor.elementwise import Elementwise
+from loomgrad.tensor.halves import in_float32
 
 # Those at which selu keeps mean 0 and variance 1 (Klambauer et al., Self-Normalizing Neural Networks, 2017).
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 
 
 class Activations(Elementwise):
-    """Where a function has a kink, its gradient there is that of the constant side."""
+    """Where a function has a kink, its gradient there is that of the constant side.
+
+    Those that take several steps compute half floats in float32.
+    """
 
     __slots__ = ()
 
@@ -38,6 +42,7 @@ class Activations(Elementwise):
         """x between two limits."""
         return self.clip(min_val, max_val)
 
+    @in_float32
     def sigmoid(self) -> Self:
         """1 / (1 + e**-x), without overflow on either side."""
         x = self._as_float()
@@ -46,24 +51,29 @@ class Activations(Elementwise):
         inverse = (decay + 1).reciprocal()
         return negative.where(decay * inverse, inverse)
 
+    @in_float32
     def hardsigmoid(self) -> Self:
         """x / 6 + 1 / 2 between 0 and 1."""
         return (self + 3).clip(0, 6) / 6
 
+    @in_float32
     def logsigmoid(self) -> Self:
         """log(sigmoid(x)), accurate also where sigmoid is tiny."""
         return -((-self._as_float()).softplus())
 
+    @in_float32
     def silu(self) -> Self:
         """x * sigmoid(x)."""
         return self * self.sigmoid()
 
     swish = silu
 
+    @in_float32
     def hardswish(self) -> Self:
         """x * hardsigmoid(x)."""
         return self * self.hardsigmoid()
 
+    @in_float32
     def gelu(self, approximate: Literal["tanh"] = "tanh") -> Self:
         """x times the normal distribution function of x, by its tanh approximation.
 
@@ -77,20 +87,24 @@ class Activations(Elementwise):
         inner = (self + self * self * self * 0.044715) * math.sqrt(2 / math.pi)
         return self * 0.5 * (inner.tanh() + 1)
 
+    @in_float32
     def quick_gelu(self) -> Self:
         """x * sigmoid(1.702 * x)."""
         return self * (self * 1.702).sigmoid()
 
+    @in_float32
     def elu(self, alpha: float = 1.0) -> Self:
         """x above 0, alpha * (e**x - 1) below."""
         x = self._as_float()
         return (x > 0).where(x, x._expm1() * alpha)
 
+    @in_float32
     def celu(self, alpha: float = 1.0) -> Self:
         """x above 0, alpha * (e**(x / alpha) - 1) below."""
         x = self._as_float()
         return (x > 0).where(x, (x / alpha)._expm1() * alpha)
 
+    @in_float32
     def selu(self) -> Self:
         """elu, scaled so that layers keep mean 0 and variance 1."""
         return self.elu(SELU_ALPHA) * SELU_SCALE
@@ -103,6 +117,7 @@ class Activations(Elementwise):
         x = (self > 0).where(0, self)
         return (x * 0.5).tanh() * (x.exp() + 1)
 
+    @in_float32
     def softplus(self, beta: float = 1.0) -> Self:
         """log(1 + e**(beta * x)) / beta, without overflow."""
         x = self._as_float() if beta == 1 else self * beta
@@ -117,14 +132,17 @@ class Activations(Elementwise):
         lost = (self - (whole - 1)) / whole
         return whole.log() + lost._make(Ops.DETACH)
 
+    @in_float32
     def mish(self) -> Self:
         """x * tanh(softplus(x))."""
         return self * self.softplus().tanh()
 
+    @in_float32
     def softsign(self) -> Self:
         """x / (1 + |x|)."""
         return self / (self.abs() + 1)
 
+    @in_float32
     def tanhshrink(self) -> Self:
         """x - tanh(x)."""
         return self - self.tanh()

@@ -10,6 +10,7 @@ from loomgrad.errors import DTypeError, LoomError, ShapeError
 from loomgrad.ir.arguments import axis_argument
 from loomgrad.ir.opcode import Ops
 from loomgrad.ir.shape import Shape
+from loomgrad.tensor.halves import in_float32
 from loomgrad.tensor.pooling import Pooling
 from loomgrad.tensor.spelling import Axes, OneAxis, SeveralAxes, other_names
 
@@ -27,6 +28,7 @@ class Functional(Pooling):
         return self.max(axis, keepdim=True)._make(Ops.DETACH)
 
     @other_names
+    @in_float32
     def softmax(self, axis: int = -1, **other: Unpack[OneAxis]) -> Self:
         """e**x over its sum along an axis."""
         x = self._as_float()
@@ -34,6 +36,7 @@ class Functional(Pooling):
         return weights / weights.sum(axis, keepdim=True)
 
     @other_names
+    @in_float32
     def log_softmax(self, axis: int = -1, **other: Unpack[OneAxis]) -> Self:
         """The logarithm of softmax, accurate also where softmax is tiny."""
         x = self._as_float()
@@ -41,6 +44,7 @@ class Functional(Pooling):
         return shifted - shifted.exp().sum(axis, keepdim=True).log()
 
     @other_names
+    @in_float32
     def logsumexp(
         self, axis: Axes = None, keepdim: bool = False, **other: Unpack[SeveralAxes]
     ) -> Self:
@@ -69,6 +73,7 @@ class Functional(Pooling):
         labels = self.unsqueeze(axis)
         return labels.eq(labels._numbers(classes, axis % labels.ndim))
 
+    @in_float32
     def cross_entropy(
         self, target: Self, reduction: How = "mean", label_smoothing: float = 0.0
     ) -> Self:
@@ -91,6 +96,7 @@ class Functional(Pooling):
             losses = losses * (1 - label_smoothing) - logp.mean(axis) * label_smoothing
         return reduced(losses, reduction)
 
+    @in_float32
     def sparse_categorical_crossentropy(
         self,
         labels: Self,
@@ -130,6 +136,7 @@ class Functional(Pooling):
         numbers = labels.cast(dtypes.int32) if labels.dtype.bits < 32 else labels
         return ((numbers >= 0) & (numbers < self.shape[place])).where(found, math.nan)
 
+    @in_float32
     def nll_loss(self, target: Self, reduction: How = "mean") -> Self:
         """Minus the log-probability of each class number; `self` holds log-probabilities.
 

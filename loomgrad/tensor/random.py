@@ -173,8 +173,9 @@ class Random(Creation):
             )
         place = Device.canonicalize(device)
         blocks = cls._blocks(checked_sizes(shape), place)
-        wide = (blocks % UOp.const(high - low, dtypes.uint64)).cast(dtypes.int64)
-        return cls._of((wide + low).cast(dtype), place)
+        span = high - low
+        steps = blocks if span == 2**64 else blocks % UOp.const(span, dtypes.uint64)
+        return cls._of((steps + UOp.const(low % 2**64, dtypes.uint64)).cast(dtype), place)
 
     @classmethod
     def randn(

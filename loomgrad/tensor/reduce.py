@@ -10,6 +10,7 @@ from loomgrad.errors import ShapeError, UnsupportedError
 from loomgrad.ir.arguments import axes_argument, axis_argument
 from loomgrad.ir.counting import counting
 from loomgrad.ir.opcode import Ops
+from loomgrad.tensor.halves import in_float32
 from loomgrad.tensor.indexing import Indexing
 from loomgrad.tensor.spelling import Axes as Axes
 from loomgrad.tensor.spelling import AxisOrAll, SeveralAxes, other_names
@@ -72,6 +73,7 @@ class Reduction(Indexing):
         return (total / float(self._count(axis))).cast(values.dtype)
 
     @other_names
+    @in_float32
     def var(
         self,
         axis: Axes = None,
@@ -83,13 +85,12 @@ class Reduction(Indexing):
 
         Of half floats in float32.
         """
-        x = self._as_float()
-        wide = x.cast(sum_dtype(x.dtype))
-        distance = wide - wide.mean(axis, keepdim=True)
+        distance = self - self.mean(axis, keepdim=True)
         total = (distance * distance).sum(axis, keepdim)
-        return (total / float(max(0, self._count(axis) - correction))).cast(x.dtype)
+        return total / float(max(0, self._count(axis) - correction))
 
     @other_names
+    @in_float32
     def std(
         self,
         axis: Axes = None,
@@ -101,6 +102,7 @@ class Reduction(Indexing):
         return self.var(axis, keepdim, correction).sqrt()
 
     @other_names
+    @in_float32
     def norm(
         self,
         p: float = 2,

@@ -11,6 +11,7 @@ from loomgrad.ir.counting import counting
 from loomgrad.ir.opcode import Op, Ops
 from loomgrad.ir.ops import identity_element
 from loomgrad.ir.uop import UOp
+from loomgrad.tensor.halves import in_float32
 from loomgrad.tensor.reduce import Reduction
 from loomgrad.tensor.spelling import OneAxis, other_names
 
@@ -43,6 +44,7 @@ class Running(Reduction):
         return self._running(Ops.MAX, axis)
 
     @other_names
+    @in_float32
     def logcumsumexp(self, axis: int = 0, **other: Unpack[OneAxis]) -> Self:
         """The running log(sum(e**x)), without overflow."""
         x = self._as_float()
