@@ -188,7 +188,7 @@ MISTAKES = (
 )
 
 
-@pytest.mark.parametrize(("mistake", "error", "text"), MISTAKES, ids=lambda value: str(value)[:40])
+@pytest.mark.parametrize(("mistake", "error", "text"), MISTAKES)
 def test_mistakes(mistake: Callable[[Tensor], object], error: type[Exception], text: str) -> None:
     """Raised at the user's line, with the shapes."""
     with pytest.raises(error, match=text) as caught:
