@@ -62,9 +62,9 @@ class Assignment(Reading):
             self._write_selected(chosen, self._assignable(value))
 
     def _write_view(self, view: Self, value: object) -> None:
+        view._check_writable()
         if isinstance(value, Assignment) and _is_written(value, view):
             return
-        view._check_writable()
         view._put(view._assignable(value)._fitted(view.shape))
 
     def _write_masked(self, chosen: Mask[Self], value: object) -> None:
