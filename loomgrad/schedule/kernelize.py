@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import itertools
 
+from loomgrad.dtype import DType, commit_dtype, dtypes
 from loomgrad.ir.args import AxisType, KernelInfo, ParamArg
 from loomgrad.ir.movement import both, flatten, gated, ungated
 from loomgrad.ir.opcode import GroupOp, Ops
@@ -40,7 +41,13 @@ def kernelize(sink: UOp, target: Target) -> UOp:
 
 def _buffer_of(stage: UOp, slot: int) -> UOp:
     size = size_of(extent_of(loop) for loop in stage.src[1:])
-    return UOp(Ops.BUFFER, (), ParamArg(slot, stage.dtype, size, stage.arg.device), stage.tag)
+    arg = ParamArg(slot, _stored_dtype(stage), size, stage.arg.device)
+    return UOp(Ops.BUFFER, (), arg, stage.tag)
+
+
+def _stored_dtype(stage: UOp) -> DType:
+    """Mathematical integers are stored as int64, so that none is lost; a weak float as any other."""
+    return dtypes.int64 if stage.dtype is dtypes.weakint else commit_dtype(stage.dtype)
 
 
 def _reads(stage: UOp) -> set[UOp]:
@@ -73,7 +80,7 @@ def _call(group: list[UOp], buffers: dict[UOp, UOp]) -> UOp:
     position = flatten(loops, shape)
     stores = []
     for stage in group:
-        value = _stored_reads(stage.src[0], buffers)
+        value = _stored_reads(stage.src[0], buffers).cast(buffers[stage].dtype)
         stores.append(buffers[stage].index(position).store(value))
     effect = UOp.group(*stores).end(*loops)
     return make_call(simplify(effect))
@@ -98,7 +105,7 @@ def _stored_read(stage: UOp, indices: tuple[UOp, ...], buffers: dict[UOp, UOp]) 
         plain.append(inner)
         gate = both(gate, own)
     shape = tuple(extent_of(loop) for loop in stage.src[1:])
-    return buffers[stage].index(gated(flatten(tuple(plain), shape), gate))
+    return buffers[stage].index(gated(flatten(tuple(plain), shape), gate)).cast(stage.dtype)
 
 
 def make_call(effect: UOp) -> UOp:

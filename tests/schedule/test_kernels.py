@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
 from loomgrad.dtype import dtypes
 from loomgrad.ir.args import AxisType
 from loomgrad.ir.counting import counting
@@ -150,3 +152,13 @@ def test_a_reduction_under_repeated_elements_is_stored() -> None:
     repeated = matmul(x, w).reshape(64, 32, 1).expand(64, 32, 2).reshape(64, 64)
     kernels = kernels_of(repeated * big)
     assert len(kernels) == 2
+
+
+def test_weak_values_are_stored_in_a_strong_dtype(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("loomgrad.schedule.fuse._inline_is_cheaper", lambda *_: False)
+    new = Inputs()
+    x, y = new(4, 5, dtype=dtypes.int32), new(7, 4)
+    counted = x.cast(dtypes.weakint).sum(1)
+    kernels = kernels_of(y * counted.cast(dtypes.float32))
+    stored = [n for k in kernels for n in k.toposort() if n.op is Ops.PARAM]
+    assert len(kernels) == 2 and not any(param.dtype.is_weak for param in stored)
