@@ -35,7 +35,7 @@ def program(seed: int) -> Step:
 
 
 def values(seed: int) -> Array:
-    rng = np.random.default_rng(seed)
+    """Numbers of which some are exactly 0; no two are equal otherwise."""
     rng = np.random.default_rng(seed)
     found: Array = rng.uniform(0.3, 1.6, SHAPE) * rng.choice([-1, 1], SHAPE)
     found[rng.integers(0, 3), :] = 0.0
