@@ -6,6 +6,7 @@ betas are Tensors.  So every step but the first finds its kernels compiled.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 
 from loomgrad.dtype import dtypes
@@ -16,7 +17,7 @@ from loomgrad.tensor import Tensor, no_grad
 from loomgrad.tensor.pending import take_waiting
 
 
-class Optimizer:
+class Optimizer(ABC):
     """Changes parameters by their gradients.
 
     `lr` is a Tensor; `optimizer.lr = 0.01` and `optimizer.lr.assign(0.01)` change its value, without compiling
@@ -100,9 +101,9 @@ class Optimizer:
         """What changes once per step."""
         return []
 
+    @abstractmethod
     def _update(self, place: int, param: Tensor, gradient: Tensor) -> list[Tensor]:
         """New values for one parameter and its state, all elementwise over one shape."""
-        raise NotImplementedError
 
 
 class Group:

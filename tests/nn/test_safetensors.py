@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import safetensors as reference
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,8 +21,6 @@ from loomgrad.errors import DataError
 from loomgrad.nn import safetensors
 from loomgrad.nn.atomic import replaced_file
 from loomgrad.nn.safetensors import DTYPES, safe_load, safe_metadata, safe_save
-
-reference = pytest.importorskip("safetensors")
 
 FLAT = [0.0, 1.0, 1.5, -2.0, 0.25, 3.0]
 
