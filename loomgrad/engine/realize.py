@@ -80,6 +80,8 @@ def _record_kept(schedule: Schedule, graph: Parametrised, nodes: list[UOp]) -> N
         stored = kept.get(parametrised)
         if stored is None or node.dtype is not stored.dtype or node.op in state.MARKS:
             continue
+        if node.is_const():  # other programs hold the same node, and need no memory for it
+            continue
         if state.realized_value(node) is None:
             state.record(node, stored.reshape(node.shape))
 

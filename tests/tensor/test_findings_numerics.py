@@ -11,7 +11,9 @@ import pytest
 
 from loomgrad import Tensor, dtypes
 from loomgrad.dtype import DType
+from loomgrad.engine.state import realized_value
 from loomgrad.errors import ArgumentError, DTypeError, ShapeError
+from loomgrad.ir.uop import UOp
 from tests.tensor.checks import Array
 
 INF = math.inf
@@ -160,3 +162,10 @@ def test_wrong_paddings_are_told_at_the_users_line(padding: Any) -> None:
     assert "test_findings_numerics.py" in str(caught.value)
     with pytest.raises(ShapeError, match="shrink needs"):
         Tensor([1.0]).shrink(padding)
+
+
+def test_a_computed_constant_does_not_become_a_read_elsewhere() -> None:
+    for number in (True, 3, 2.5):
+        assert Tensor(number).realize().item() == number
+    for constant in (UOp.const(True), UOp.const(3, dtypes.int32), UOp.const(2.5, dtypes.float32)):
+        assert realized_value(constant) is None
