@@ -43,6 +43,8 @@ def parametrise(
             buffers.append(node)
             continue
         stored = realized(node)
+        if stored is not None and stored.dtype is not node.dtype:
+            stored = None  # a weak value was stored in another dtype, which its users do not expect
         needed = node.src[:1] if node.op in _MARKS else node.src if stored is None else (stored,)
         if stored is node:
             needed = node.src
