@@ -94,7 +94,10 @@ def jit(function: Callable[P, R]) -> Captured[P, R]:
             return loss.realize(*optimizer.schedule_step())
 
     Tensors among the arguments may be in lists, tuples and dicts.  What is returned is never overwritten by a later
-    call.  Gradients made inside stay inside.
+    call; it is a value, without history and no view of an argument.  Gradients made inside stay inside.
+
+    Not noticed by a later call: other values of globals, closures and attributes of objects, and what the function
+    does besides computing (appending to a list, printing).  Pass numbers that change as arguments.
 
     **Raises** CaptureError where a value is read inside, or an argument is a NumPy array.
     """

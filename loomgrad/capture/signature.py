@@ -35,18 +35,22 @@ def flatten(value: object) -> Flat:
 
 def _key(value: object, flat: Flat) -> Hashable:
     if isinstance(value, Tensor):
+        # The same Tensor at two places is another program than two Tensors.
+        first = next((i for i, known in enumerate(flat.tensors) if known is value), None)
         flat.tensors.append(value)
-        return Tensor, value.shape, value.dtype, value.device, value.requires_grad
+        return Tensor, first, value.shape, value.dtype, value.device, value.requires_grad
     if isinstance(value, (list, tuple)):
         return type(value), tuple(_key(item, flat) for item in value)
     if isinstance(value, dict):
-        return dict, tuple((name, _key(item, flat)) for name, item in value.items())
+        return dict, tuple((_key(name, flat), _key(item, flat)) for name, item in value.items())
     if is_numpy(value):
         raise CaptureError(
             "a captured function was given a NumPy array, which would be part of the capture",
             fix="pass Tensor(array)",
         )
-    if value is None or isinstance(value, (bool, int, float, str, bytes)):
+    if isinstance(value, float):
+        return float, value.hex()  # which tells -0.0 from 0.0
+    if value is None or isinstance(value, (bool, int, str, bytes)):
         return type(value), value
     flat.kept.append(value)
     return type(value), id(value)

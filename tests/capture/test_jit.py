@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import warnings
 from typing import Any
 
@@ -95,6 +96,73 @@ def test_the_same_tensor_twice_and_then_two() -> None:
     assert [f(x, x).item(), f(x, y).item(), f(y, x).item()] == [0.0, 2.0, -2.0]
     g = jit(lambda a: a + x)
     assert [g(x).item(), g(y).item(), g(x).item()] == [6.0, 4.0, 6.0]
+
+
+def test_one_tensor_at_two_places_is_written_once() -> None:
+    def f(x: Tensor, y: Tensor) -> Tensor:
+        x.assign(x + 1)
+        y.assign(y * 10)
+        return x + y
+
+    run = jit(f)
+    for _ in range(3):
+        x, a, b = Tensor([1.0]), Tensor([1.0]), Tensor([2.0])
+        assert run(x, x).item() == 40.0 and x.item() == 20.0
+        assert run(a, b).item() == 22.0 and (a.item(), b.item()) == (2.0, 20.0)
+
+
+def test_a_written_tensor_is_argument_or_captured_but_not_both() -> None:
+    w = Tensor([1.0, 2.0])
+
+    @jit
+    def f(x: Tensor) -> Tensor:
+        w.assign(w + 10)
+        return x + w
+
+    assert f(Tensor([0.0, 0.0])).tolist() == [11.0, 12.0]
+    with pytest.raises(CaptureError, match="also used from outside"):
+        f(w)
+
+
+def test_the_same_result_twice_is_one_tensor() -> None:
+    f = jit(lambda x: (x * 2,) * 2)
+    for _ in range(3):
+        a, b = f(Tensor([1.0, 2.0]))
+        assert a is b
+
+
+def test_gradients_of_each_step_are_read() -> None:
+    w = Tensor([1.0, 2.0], requires_grad=True)
+    optimizer = SGD([w], lr=1.0)
+
+    @jit
+    def step() -> Tensor:
+        optimizer.step()
+        return w.sum()
+
+    found = []
+    for factor in range(1, 5):
+        optimizer.zero_grad()
+        (w * factor).sum().backward()
+        found.append(step().item())
+    assert found == [1.0, -3.0, -9.0, -17.0]
+
+
+def test_signs_of_zero_and_types_of_keys_are_told_apart() -> None:
+    f = jit(lambda x, s: x * s)
+    assert [math.copysign(1, f(Tensor([1.0]), s).item()) for s in (-0.0, 0.0)] == [-1.0, 1.0]
+    g = jit(lambda x, d: x + len(str(next(iter(d)))))
+    assert [g(Tensor([0.0]), d).item() for d in ({1: 0}, {1.0: 0}, {True: 0})] == [1.0, 3.0, 4.0]
+
+
+def test_a_frozen_parameter_is_noticed() -> None:
+    w = Tensor([1.0], requires_grad=True)
+    f = jit(lambda x: x * w if w.requires_grad else x)
+    assert f(Tensor([3.0])).item() == 3.0
+    w.assign(Tensor([2.0]))
+    assert f(Tensor([3.0])).item() == 6.0
+    w.requires_grad = False
+    assert f(Tensor([3.0])).item() == 3.0
 
 
 def test_an_identity_gives_the_argument_back() -> None:
