@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Protocol, Self
 
@@ -33,7 +34,7 @@ Unary = Callable[[Array], Array]
 Loss = Callable[[Sequence[Array]], Array]
 
 
-class Framework:
+class Framework(ABC):
     """An adapter fills in the operations when it is made."""
 
     trains = True  # has gradients
@@ -54,26 +55,30 @@ class Framework:
     layer_norm: Callable[[Array, Array, Array, float], Array]  # x, scale, shift, epsilon
     cross_entropy: Callable[[Array, Array], Array]  # the mean over scores (n, classes), labels (n,)
 
+    @abstractmethod
     def conv2d(
         self, x: Array, weight: Array, stride: int = 1, padding: int = 0, groups: int = 1
     ) -> Array:
         """**Shapes** x: (n, c, rows, columns), weight: (o, c / groups, rows, columns)"""
-        raise NotImplementedError
 
+    @abstractmethod
     def attention(self, query: Array, key: Array, value: Array, causal: bool) -> Array:
         """**Shapes** query, key, value: (n, heads, length, width / heads) -> the same"""
-        raise NotImplementedError
 
     def compiled(self, run: Function) -> Function:
         """The function in the form in which the framework runs it fastest."""
         return run
 
     def training_step(self, parameters: Sequence[Numbers], loss: Loss) -> Step:
-        """Each call changes the parameters by a step of Adam and gives the loss before it."""
-        raise NotImplementedError
+        """Each call changes the parameters by a step of Adam and gives the loss before it.
+
+        **Raises** TypeError where `trains` is false.
+        """
+        raise TypeError(f"{type(self).__name__} has no gradients")
 
     def finish(self, result: Array) -> None:
-        """Wait until the result is there."""
+        """Wait until the result is there; where nothing is deferred, looking at it costs nothing."""
+        self.numpy(result)
 
     def numpy(self, result: Array) -> Numbers:
         """The result as a NumPy array."""

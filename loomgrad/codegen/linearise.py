@@ -20,20 +20,10 @@ Path = tuple[UOp, ...]
 def linearise(kernel: UOp, target: Target) -> UOp:
     """LINEAR of the nodes below a kernel's SINK, without the SINK."""
     order = [node for node in kernel.toposort() if node is not kernel]
-    ends = [node for node in order if node.op is Ops.END]
-    parents = _parents(ends)
-    paths = {node: _path_of(node, parents) for node in order}
-    blocks: dict[Path, list[UOp]] = {}
-    for node in order:
-        if node.op is not Ops.RANGE:
-            blocks.setdefault(paths[node], []).append(node)
-    for end in ends:
-        for depth in range(len(end.src) - 1):
-            blocks.setdefault(paths[end] + end.src[1 : 2 + depth], [])
-    emitted: list[UOp] = []
-    seen: set[UOp] = set()
-    _emit((), blocks, paths, emitted, seen)
-    return UOp(Ops.LINEAR, tuple(emitted))
+    parents = _parents([node for node in order if node.op is Ops.END])
+    writer = _Writer({node: _path_of(node, parents) for node in order})
+    writer.block(())
+    return UOp(Ops.LINEAR, tuple(writer.written))
 
 
 def _parents(ends: list[UOp]) -> dict[UOp, Path]:
@@ -61,68 +51,57 @@ def _path_of(node: UOp, around: dict[UOp, Path]) -> Path:
     return max((around[loop] + (loop,) for loop in node.ranges), key=len, default=())
 
 
-def _emit(
-    path: Path,
-    blocks: dict[Path, list[UOp]],
-    paths: dict[UOp, Path],
-    emitted: list[UOp],
-    seen: set[UOp],
-) -> None:
-    """The nodes of one block in order; an END brings its whole loop along when its turn comes."""
-    stack: list[UOp] = list(reversed(blocks.get(path, [])))
-    while stack:
-        node = stack[-1]
-        if node in seen:
+class _Writer:
+    """Writes blocks of nodes; `paths` says in which block a node stands."""
+
+    def __init__(self, paths: dict[UOp, Path]) -> None:
+        self.paths = paths
+        self.blocks: dict[Path, list[UOp]] = {}
+        for node, path in paths.items():
+            if node.op is not Ops.RANGE:
+                self.blocks.setdefault(path, []).append(node)
+        self.written: list[UOp] = []
+        self.seen: set[UOp] = set()
+
+    def block(self, path: Path) -> None:
+        """The nodes of one block in order; an END brings its whole loop along when its turn comes."""
+        stack = list(reversed(self.blocks.get(path, [])))
+        while stack:
+            node = stack[-1]
+            if node in self.seen:
+                stack.pop()
+                continue
+            needed = self._needed(node, path)
+            if needed:
+                stack.extend(reversed(needed))
+                continue
             stack.pop()
-            continue
-        needed = _needed(node, path, blocks, paths, seen)
-        if needed:
-            stack.extend(reversed(needed))
-            continue
-        stack.pop()
-        seen.add(node)
+            self.seen.add(node)
+            if node.op is Ops.END:
+                self._loops(node, path)
+            self.written.append(node)
+
+    def _loops(self, end: UOp, path: Path) -> None:
+        """Opens the loops of an END one by one, each with the nodes of its block."""
+        for loop in end.src[1:]:
+            path = (*path, loop)
+            self.written.append(loop)
+            self.seen.add(loop)
+            self.block(path)
+
+    def _needed(self, node: UOp, path: Path) -> list[UOp]:
+        """What must stand in this block before a node: its sources here; for a loop, those of all of its body."""
+        inside = [node]
         if node.op is Ops.END:
-            _emit_loop(node, path, blocks, paths, emitted, seen)
-        emitted.append(node)
-
-
-def _emit_loop(
-    end: UOp,
-    path: Path,
-    blocks: dict[Path, list[UOp]],
-    paths: dict[UOp, Path],
-    emitted: list[UOp],
-    seen: set[UOp],
-) -> None:
-    """Opens the loops of an END one by one, each with the nodes of its block."""
-    for loop in end.src[1:]:
-        path = (*path, loop)
-        emitted.append(loop)
-        seen.add(loop)
-        _emit(path, blocks, paths, emitted, seen)
-
-
-def _needed(
-    node: UOp,
-    path: Path,
-    blocks: dict[Path, list[UOp]],
-    paths: dict[UOp, Path],
-    seen: set[UOp],
-) -> list[UOp]:
-    """What must stand in this block before a node: its sources here; for a loop, those of all of its body."""
-    if node.op is not Ops.END:
-        return [s for s in node.src if s not in seen and paths.get(s) == path]
-    inside: list[UOp] = []
-    depth = len(path)
-    first = node.src[1]
-    for block, members in blocks.items():
-        if len(block) > depth and block[:depth] == path and block[depth] is first:
-            inside.extend(members)
-    inside.append(node)
-    found: dict[UOp, None] = {}
-    for member in inside:
-        for source in member.src:
-            if source not in seen and source is not node and paths.get(source) == path:
-                found[source] = None
-    found.pop(node, None)
-    return [source for source in found if source.op is not Ops.RANGE]
+            inner = (*path, node.src[1])
+            bodies = (m for block, m in self.blocks.items() if block[: len(inner)] == inner)
+            inside = [member for members in bodies for member in members] + inside
+        sources = dict.fromkeys(source for member in inside for source in member.src)
+        return [
+            source
+            for source in sources
+            if source is not node
+            and source not in self.seen
+            and source.op is not Ops.RANGE
+            and self.paths.get(source) == path
+        ]
